@@ -5,6 +5,7 @@
 #include "passes/batch_flow.h"
 #include "passes/canonicalize/canonicalize.h"
 #include "passes/pipeline.h"
+#include "passes/specialize/specialize.h"
 #include "runtime/plan/names.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -20,8 +21,9 @@ namespace {
 
 using passes::BatchGraph;
 
-/// Primes above the sizes of models: a multiple of one is a multiple of the batch.
-constexpr int64_t kAnalyzedBatch = 1009, kComparedBatch = 1013;
+/// Primes that no size of a model is a multiple of: a multiple of one is a multiple of the batch.
+/// They are far apart, so that sizes that windows or strides round differ.
+constexpr int64_t kAnalyzedBatch = 1009, kComparedBatch = 10007;
 
 /// Why rows are not known to be independent. Without an op, no single one is the cause.
 struct Reason {
@@ -64,6 +66,8 @@ public:
     for (const ir::Node &node : method_)
       if (node.is(ir::OpKind::HostCall))
         return reasonOf(node, "the host's module may combine different rows");
+    if (auto reason = useOfSize())
+      return reason;
     const auto analyzed = specialized(kAnalyzedBatch), compared = specialized(kComparedBatch);
     for (const auto *graph : {&analyzed, &compared})
       if (!graph->isOk())
@@ -117,21 +121,35 @@ private:
 
   int64_t batchOf(const BucketSpec &bucket) const { return bucket.inputs[firstInput_].sizes[0]; }
 
+  /// Returns where the size of the batch decides what is computed; nothing if nowhere.
+  std::optional<Reason> useOfSize() const {
+    ir::Diagnostics diagnostics;
+    passes::PassContext context{.target = target_, .diagnostics = &diagnostics};
+    const auto graph = run("", kAnalyzedBatch, diagnostics);
+    if (!graph.isOk())
+      return Reason{graph.status().message()};
+    auto use = passes::findBatchUse(**graph, context, kAnalyzedBatch);
+    if (!use.isOk() || !*use) // specialized() finds the error.
+      return std::nullopt;
+    return Reason{std::move((*use)->reason), std::move((*use)->op), (*use)->loc};
+  }
+
   /// The entry after `specialize` for a batch, or the first error.
   Result<std::unique_ptr<ir::Graph>> specialized(int64_t batch) const {
-    BucketSpec bucket = buckets_[0];
-    for (size_t i = 0; i < inputDims_.size(); ++i)
-      if (inputDims_[i] == 0)
-        bucket.inputs[i].sizes[0] = batch;
     ir::Diagnostics diagnostics;
-    auto graph = run("specialize", bucket, diagnostics);
+    auto graph = run("specialize", batch, diagnostics);
     if (!graph.isOk() && diagnostics.hasErrors())
       return Status(Code::Unsupported, diagnostics.errors().front().message);
     return graph;
   }
 
-  Result<std::unique_ptr<ir::Graph>> run(const char *passes, const BucketSpec &bucket,
+  /// The entry after `passes` for a batch.
+  Result<std::unique_ptr<ir::Graph>> run(const char *passes, int64_t batch,
                                          ir::Diagnostics &diagnostics) const {
+    BucketSpec bucket = buckets_[0];
+    for (size_t i = 0; i < inputDims_.size(); ++i)
+      if (inputDims_[i] == 0)
+        bucket.inputs[i].sizes[0] = batch;
     CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline,
                          passes::PipelineBuilder().setPasses(passes).build());
     return pipeline.specialize(method_, method_.name(), typesOf(method_, bucket),

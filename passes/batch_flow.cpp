@@ -5,6 +5,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <limits>
+
 namespace cgc::passes {
 
 using ir::Arg;
@@ -62,7 +64,8 @@ private:
            std::to_string(b_.batch);
   }
   std::string otherOps() const {
-    return "the model runs other ops " + forBatches("", "").substr(1);
+    return "the model runs other ops for a batch of " + std::to_string(a_.batch) +
+           " than for one of " + std::to_string(b_.batch);
   }
 
   /// Whether both are equal, or the same multiple of the batch.
@@ -81,11 +84,28 @@ private:
     return slice.arg("self").value()->tensor().sizes == slice.result()->tensor().sizes;
   }
 
+  /// Whether two slices are of a dimension whose size is not the same for all batches.
+  static bool slicesBatch(const Node &slice, const Node &other) {
+    const auto sizeOf = [](const Node &node) {
+      const ir::TensorType &self = node.arg("self").value()->tensor();
+      const int64_t dim = *node.arg("dim").asInt();
+      return self.sizes[dim < 0 ? dim + self.rank() : dim];
+    };
+    return sizeOf(slice) != sizeOf(other);
+  }
+
+  /// Whether a slice ends at a number that large batches are past.
+  static bool hasBound(const Node &slice) {
+    const auto end = slice.arg("end").asInt();
+    return end && *end >= 0 && *end != std::numeric_limits<int64_t>::max();
+  }
+
   /// Whether the argument may differ: all that it changes is the size of a result, by the batch.
   bool maySize(const Node &node, const Node &other, llvm::StringRef name, const Arg &a,
                const Arg &b) const {
     if (node.is(OpKind::Slice))
-      return name == "end" && isWhole(node) && isWhole(other);
+      return name == "end" && isWhole(node) && isWhole(other) && slicesBatch(node, other) &&
+             scales(*a.asInt(), *b.asInt());
     if (node.is(OpKind::Arange)) // The numbers of all rows.
       return name == "end" && a.asInt() == a_.batch && b.asInt() == b_.batch;
     const auto from = a.isList() ? a.asInts() : std::nullopt,
@@ -131,6 +151,9 @@ private:
       if (!maySize(node, other, name, a, b))
         return "its argument '" + name + "' is " + forBatches(ir::argText(a), ir::argText(b));
     }
+    if (isCall && node.is(OpKind::Slice) && node.arg("end") == other.arg("end") && hasBound(node) &&
+        slicesBatch(node, other))
+      return "it ends at row " + ir::argText(node.arg("end")) + ", which only some batches have";
     for (unsigned i = 0; i < node.numResults(); ++i) {
       const ir::TensorType &a = node.result(i)->tensor(), &b = other.result(i)->tensor();
       if (a.dtype != b.dtype || !scale(a.sizes, b.sizes))

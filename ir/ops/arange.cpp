@@ -49,11 +49,12 @@ const OpDef defs::Arange = {
     .infer = infer,
     .batch =
         [](const BatchCall &call) {
-          const bool counts = call.args.number("start") == 0 && call.args.number("step") == 1 &&
-                              !isFloating(call.result().dtype);
-          return counts && call.result().sizes[0] == call.batch()
-                     ? BatchState{.kind = BatchState::RowIndex}
-                     : BatchState();
+          const bool counts = call.args.number("start") == 0 && call.args.number("step") == 1;
+          if (!counts || call.result().sizes[0] != call.batch())
+            return BatchState();
+          // Only integers may index rows.
+          return isFloating(call.result().dtype) ? BatchState::mixed()
+                                                 : BatchState{.kind = BatchState::RowIndex};
         },
     .doc = "start, start + step, ... up to but without end: [ceil((end - start) / step)]. i64 if "
            "all three are integers, else f32, unless dtype is given.",

@@ -176,6 +176,8 @@ void Specializer::evaluate(Node &node, llvm::ArrayRef<Arg> args) {
                        value.status().message());
     return;
   }
+  if (batchSizes_ && !isSilent())
+    batchSizes_->follow(node, args, *value);
   if (node.numResults() == 1 && node.op() != OpKind::PrimUnpack) {
     setHostValue(node, 0, *value);
     return markForErasure(node);
@@ -208,6 +210,8 @@ void Specializer::infer(Node &node, std::vector<Arg> args) {
       values.emplace_back(several->result(i));
     }
     setHostValue(node, 0, Arg(std::move(values)));
+    if (batchSizes_)
+      batchSizes_->followTensors(*several);
     if (isSilent())
       markForErasure(*several);
     return markForErasure(node);
@@ -233,6 +237,8 @@ void Specializer::infer(Node &node, std::vector<Arg> args) {
   }
   for (unsigned i = 0; i < node.numResults(); ++i)
     setType(node.result(i), (*inferred)[i].type);
+  if (batchSizes_)
+    batchSizes_->followTensors(node);
   if (node.isInPlace())
     if (Overwritten what = overwritten(node); !what.message.empty())
       error(node, "in-place op: " + what.message, what.cause);
@@ -332,12 +338,15 @@ void Specializer::setType(Value *value, ir::TensorType type) {
   }
 }
 
-Result<Changed> SpecializePass::run(ir::Graph &graph, PassContext &context) const {
+namespace {
+
+Result<Changed> specialize(ir::Graph &graph, PassContext &context, BatchSizes *batchSizes) {
   CGC_TRY(requireInlined(graph));
   // Dead code is not diagnosed.
   CGC_ASSIGN_OR_RETURN(Changed changed, DcePass().run(graph, context));
   ir::Diagnostics diagnostics;
-  Specializer specializer(graph, context.target, diagnostics, context.hostTypes);
+  Specializer specializer(graph, context.target, diagnostics, context.hostTypes,
+                          /*untyped=*/false, batchSizes);
   if (specializer.run())
     changed = Changed::Yes;
   if (!diagnostics.hasErrors())
@@ -347,6 +356,21 @@ Result<Changed> SpecializePass::run(ir::Graph &graph, PassContext &context) cons
       context.diagnostics->error(error);
   return diagnostics.toStatus(specializer.isSubstitutionAtFault() ? Code::Failed
                                                                   : Code::Unsupported);
+}
+
+} // namespace
+
+Result<Changed> SpecializePass::run(ir::Graph &graph, PassContext &context) const {
+  return specialize(graph, context, /*batchSizes=*/nullptr);
+}
+
+Result<std::optional<BatchUse>> findBatchUse(ir::Graph &graph, PassContext &context,
+                                             int64_t batch) {
+  BatchSizes sizes(batch);
+  const Status status = specialize(graph, context, &sizes).status();
+  if (!sizes.use())
+    CGC_TRY(status);
+  return sizes.use();
 }
 
 void diagnose(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics) {

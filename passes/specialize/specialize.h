@@ -3,6 +3,9 @@
 
 #include "passes/pass.h"
 
+#include <optional>
+#include <string>
+
 namespace cgc::passes {
 
 /// Turns a graph with typed placeholders into one in which every value has a type. Inputs without a
@@ -19,6 +22,18 @@ struct SpecializePass {
   static constexpr bool isRequired = true;
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 };
+
+/// Where a method depends on the size of the batch by more than sizes that are multiples of it.
+struct BatchUse {
+  std::string op;
+  ir::Loc loc;
+  std::string reason; ///< "it compares the size of the batch with another number"
+};
+
+/// Specializes `graph`, whose inputs have `batch` rows, as the pass does. `batch` is a prime above
+/// all sizes that do not come from the batch. Returns the first use of the size of the batch that
+/// may give another computation for another batch, even if the pass fails after it.
+Result<std::optional<BatchUse>> findBatchUse(ir::Graph &graph, PassContext &context, int64_t batch);
 
 /// Reports the errors that the pass would report for a flat graph with inputs of any type, so that
 /// a method can be diagnosed without shapes. Inputs without a type count as tensors, including

@@ -39,10 +39,14 @@ void Specializer::visitEndIf(Node &node) {
   markForErasure(node);
   if (branches_.isSkipped() || !taken)
     return;
-  Arg side = node.arg(*taken ? "then" : "else");
+  const Arg &given = node.arg(*taken ? "then" : "else");
+  Arg side = given;
   resolve(side);
-  for (unsigned i = 0; i < node.numResults(); ++i)
+  for (unsigned i = 0; i < node.numResults(); ++i) {
+    if (batchSizes_)
+      batchSizes_->follow(node, i, given.list()[i]);
     setHostValue(node, i, side.list()[i]);
+  }
 }
 
 void Specializer::visitRaise(Node &node, const Arg &message) {

@@ -6,6 +6,7 @@
 #include "ir/diagnostics.h"
 #include "ir/graph.h"
 #include "passes/host_types.h"
+#include "passes/specialize/batch_sizes.h"
 #include "passes/specialize/branches.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -34,11 +35,11 @@ const ir::Node &ownerOf(const ir::Value *value);
 class Specializer {
 public:
   /// With `untyped`, inputs may lack types, and so do the values that depend on them. `hostTypes`:
-  /// PassContext::hostTypes.
+  /// PassContext::hostTypes. `batchSizes`, null or borrowed, follows all host values.
   Specializer(ir::Graph &graph, DeviceKind target, ir::Diagnostics &diagnostics,
-              const HostTypes *hostTypes, bool untyped = false)
+              const HostTypes *hostTypes, bool untyped = false, BatchSizes *batchSizes = nullptr)
       : graph_(graph), target_(target), diagnostics_(diagnostics), hostTypes_(hostTypes),
-        untyped_(untyped) {}
+        batchSizes_(batchSizes), untyped_(untyped) {}
 
   /// Reports errors to the diagnostics. Returns whether anything changed.
   bool run();
@@ -114,6 +115,7 @@ private:
   DeviceKind target_;
   ir::Diagnostics &diagnostics_;
   const HostTypes *hostTypes_;                            ///< May be null.
+  BatchSizes *batchSizes_;                                ///< May be null.
   llvm::DenseMap<const ir::Value *, ir::Arg> hostValues_; ///< Looked up, never iterated.
   std::vector<ir::Node *> toErase_; ///< Nodes to erase after the walk, in order.
   BranchStack branches_;

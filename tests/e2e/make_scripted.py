@@ -505,10 +505,448 @@ class TracedParts(nn.Module):
         return self.gate(self.first(x)).neg()
 
 
+class BatchUses(nn.Module):
+    """Each method depends on the size of the batch, though not for batches of 32 and 64 alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.ones(4, 40))
+
+    def scaled(self, x, rows: int):
+        return x * 3 if rows > 31 else x
+
+    @torch.jit.export
+    def even(self, x):
+        return x * 2 if x.size(0) % 2 == 0 else x
+
+    @torch.jit.export
+    def least(self, x):
+        return x * min(x.size(0), 64)
+
+    @torch.jit.export
+    def most(self, x):
+        return x * max(x.size(0), 4096)
+
+    @torch.jit.export
+    def least_of_list(self, x):
+        return x * min([x.size(0), 64])
+
+    @torch.jit.export
+    def at_least(self, x):
+        return x * 3 if x.size(0) >= 32 else x
+
+    @torch.jit.export
+    def more(self, x):
+        return x * 3 if x.size(0) > 31 else x
+
+    @torch.jit.export
+    def at_most(self, x):
+        return x * 3 if x.size(0) <= 64 else x
+
+    @torch.jit.export
+    def less(self, x):
+        return x * 3 if x.size(0) < 65 else x
+
+    @torch.jit.export
+    def equal(self, x):
+        return x * 3 if x.size(0) == 7 else x
+
+    @torch.jit.export
+    def unequal(self, x):
+        return x * 3 if x.size(0) != 7 else x
+
+    @torch.jit.export
+    def between(self, x):
+        return x * 3 if x.size(0) > 3 and x.size(0) < 1000 else x
+
+    @torch.jit.export
+    def either(self, x):
+        return x * 3 if x.size(0) < 3 or x.size(1) > 5 else x
+
+    @torch.jit.export
+    def negated(self, x):
+        return x if not x.size(0) > 3 else x * 3
+
+    @torch.jit.export
+    def asserted(self, x):
+        assert x.size(0) >= 32
+        return x * 3
+
+    @torch.jit.export
+    def asserted_with_text(self, x):
+        assert x.size(0) >= 32, f"{x.size(0)} rows"
+        return x * 3
+
+    @torch.jit.export
+    def raises(self, x):
+        if x.size(0) < 32:
+            raise RuntimeError("too few")
+        return x * 3
+
+    @torch.jit.export
+    def early_return(self, x):
+        if x.size(0) < 32:
+            return x
+        return x * 3
+
+    @torch.jit.export
+    def nested(self, x):
+        if x.size(1) == 4:
+            if x.size(0) < 32:
+                return x
+        return x * 3
+
+    @torch.jit.export
+    def in_helper(self, x):
+        return self.scaled(x, x.size(0))
+
+    @torch.jit.export
+    def in_loop(self, x):
+        for i in range(3):
+            if x.size(0) > i * 8:
+                x = x + 1
+        return x
+
+    @torch.jit.export
+    def quotient(self, x):
+        return x + x.size(0) // 100000
+
+    @torch.jit.export
+    def rounded_up(self, x):
+        return x + -(-x.size(0) // 100000)
+
+    @torch.jit.export
+    def ceiling(self, x):
+        return x + math.ceil(x.size(0) / 100000)
+
+    @torch.jit.export
+    def floor(self, x):
+        return x + math.floor(x.size(0) / 100000)
+
+    @torch.jit.export
+    def truncated(self, x):
+        return x + int(x.size(0) / 100000)
+
+    @torch.jit.export
+    def remainder(self, x):
+        return x + x.size(0) % 32
+
+    @torch.jit.export
+    def true_quotient(self, x):
+        return x * 3 if x.size(0) / 2 > 8.5 else x
+
+    @torch.jit.export
+    def root(self, x):
+        return x * 3 if math.sqrt(x.size(0)) > 2 else x
+
+    @torch.jit.export
+    def power(self, x):
+        return x * 3 if x.size(0) ** 2 > 100 else x
+
+    @torch.jit.export
+    def square(self, x):
+        return x * 3 if x.size(0) * x.size(0) > 100 else x
+
+    @torch.jit.export
+    def truth(self, x):
+        return x * 3 if bool(x.size(0) // 100000) else x
+
+    @torch.jit.export
+    def bits(self, x):
+        return x * 3 if x.size(0) & 1 == 0 else x
+
+    @torch.jit.export
+    def elements(self, x):
+        return x * 3 if x.numel() >= 128 else x
+
+    @torch.jit.export
+    def length(self, x):
+        return x * 3 if len(x) >= 32 else x
+
+    @torch.jit.export
+    def shape(self, x):
+        return x * 3 if x.shape[0] >= 32 else x
+
+    @torch.jit.export
+    def sizes(self, x):
+        return x * 3 if x.size()[0] >= 32 else x
+
+    @torch.jit.export
+    def unpacked(self, x):
+        rows, columns = x.shape
+        return x * columns if rows >= 32 else x
+
+    @torch.jit.export
+    def whole_shape(self, x):
+        return x * 3 if x.shape == [32, 4] else x
+
+    @torch.jit.export
+    def contained(self, x):
+        return x * 3 if x.size(0) in [31, 33] else x
+
+    @torch.jit.export
+    def flat(self, x):
+        return x * 3 if x.flatten().size(0) > 128 else x
+
+    @torch.jit.export
+    def transposed(self, x):
+        return x * 3 if x.t().size(1) > 31 else x
+
+    @torch.jit.export
+    def doubled(self, x):
+        return x * 3 if torch.cat([x, x]).size(0) > 63 else x
+
+    @torch.jit.export
+    def chosen(self, x):
+        return x * [1.0, 2.0][int(x.size(0) > 31)]
+
+    @torch.jit.export
+    def chosen_tensor(self, x):
+        return [x, x * 2][x.size(0) // 100000]
+
+    @torch.jit.export
+    def dimension(self, x):
+        return x.sum(1 if x.size(0) > 2 else 0, keepdim=True) + x
+
+    @torch.jit.export
+    def first_rows(self, x):
+        return x * x[:16].size(0)
+
+    @torch.jit.export
+    def last_rows(self, x):
+        return x * x[-16:].size(0)
+
+    @torch.jit.export
+    def first_rows_of_parts(self, x):
+        return x * x.view(-1, 2)[:16].size(0)
+
+    @torch.jit.export
+    def bounded_rows(self, x):
+        return x[:20000]
+
+    @torch.jit.export
+    def columns(self, x):
+        return x + self.table[:, :x.size(0)].sum()
+
+    @torch.jit.export
+    def on_diagonal(self, x):
+        return x * x.diagonal().size(0)
+
+    @torch.jit.export
+    def rank(self, x):
+        return x * 3 if x.squeeze(0).dim() == 2 else x
+
+    @torch.jit.export
+    def windows(self, x):
+        return x * min(F.avg_pool1d(x.t().unsqueeze(0), 8).size(2), 2)
+
+    @torch.jit.export
+    def parts(self, x):
+        return x * len(x.chunk(4))
+
+    @torch.jit.export
+    def splits(self, x):
+        return x * 3 if len(x.split(32)) > 1 else x
+
+    @torch.jit.export
+    def rows(self, x):
+        return x * 3 if len(x.unbind(0)) > 31 else x
+
+    @torch.jit.export
+    def divided(self, x):
+        return x / x.size(0)
+
+    @torch.jit.export
+    def added(self, x):
+        return x + x.size(0)
+
+    @torch.jit.export
+    def filled(self, x):
+        return x + torch.full_like(x, x.size(0))
+
+    @torch.jit.export
+    def filled_rows(self, x):
+        return x + torch.full([x.size(0), 4], 1.0 / x.size(0))
+
+    @torch.jit.export
+    def numbered(self, x):
+        return x * (torch.arange(x.size(0)) > 5).unsqueeze(1)
+
+    @torch.jit.export
+    def counted(self, x):
+        return x * torch.ones(x.size(0)).sum()
+
+    @torch.jit.export
+    def sum_of_numbers(self, x):
+        return x * torch.arange(x.size(0), dtype=torch.float32).sum()
+
+    @torch.jit.export
+    def spaced(self, x):
+        return x * torch.linspace(0, 1, x.size(0)).unsqueeze(1)
+
+    @torch.jit.export
+    def mean(self, x):
+        return x - x.mean(0)
+
+    @torch.jit.export
+    def softmax(self, x):
+        return x.softmax(0)
+
+    @torch.jit.export
+    def running(self, x):
+        return x.cumsum(0)
+
+    @torch.jit.export
+    def first(self, x):
+        return x - x[0]
+
+    @torch.jit.export
+    def reversed(self, x):
+        return x.flip(0)
+
+    @torch.jit.export
+    def shifted(self, x):
+        return x.roll(1, 0)
+
+    @torch.jit.export
+    def sorted(self, x):
+        return x.sort(0)[0]
+
+    @torch.jit.export
+    def products(self, x):
+        return x @ x.t()
+
+    @torch.jit.export
+    def scaled_by_root(self, x):
+        return x * x.size(0) ** -0.5
+
+    @torch.jit.export
+    def kept(self, x):
+        n = x.size(0)
+        n += 3
+        return x * 3 if n > 36 else x
+
+    @torch.jit.export
+    def listed(self, x):
+        sizes = [x.size(0), x.size(1)]
+        sizes.append(7)
+        return x * 3 if sizes[0] > 31 else x
+
+    @torch.jit.export
+    def largest_of_three(self, x):
+        return x * max(max(x.size(0), 2048), 4096)
+
+
+class BatchSizes(nn.Module):
+    """Each method uses the size of the batch and computes each row on its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.ones(4, 40))
+
+    @torch.jit.export
+    def viewed(self, x):
+        return x.view(x.size(0), 2, 2) * 2
+
+    @torch.jit.export
+    def flattened(self, x):
+        return x.reshape(x.size(0) * 4).view(-1, 4)
+
+    @torch.jit.export
+    def expanded(self, x):
+        return self.table[0, :4].expand(x.size(0), 4) + x
+
+    @torch.jit.export
+    def repeated(self, x):
+        return self.table[:1, :4].repeat(x.size(0), 1) + x
+
+    @torch.jit.export
+    def zeros(self, x):
+        return torch.zeros(x.size(0), 4) + x
+
+    @torch.jit.export
+    def indexed(self, x):
+        return x[torch.arange(x.size(0)), x.argmax(1)]
+
+    @torch.jit.export
+    def all_rows(self, x):
+        return x[:x.size(0)] * 2
+
+    @torch.jit.export
+    def positive(self, x):
+        return x * 3 if x.size(0) > 0 else x
+
+    @torch.jit.export
+    def nonzero(self, x):
+        return x * 3 if x.size(0) != 0 else x
+
+    @torch.jit.export
+    def asserted_nonempty(self, x):
+        assert x.size(0) >= 1, f"{x.size(0)} rows"
+        return x * 3
+
+    @torch.jit.export
+    def same_shape(self, x):
+        assert x.shape == (x * 2).shape
+        return x * 3
+
+    @torch.jit.export
+    def same_rows(self, x):
+        return x * 3 if x.size(0) == x.t().size(1) else x
+
+    @torch.jit.export
+    def columns_decide(self, x):
+        return x * 3 if x.size(1) > 3 else x
+
+    @torch.jit.export
+    def exact_quotient(self, x):
+        return x.view(x.size(0) * 4 // 4, 4)
+
+    @torch.jit.export
+    def exact_remainder(self, x):
+        return x * 3 if x.numel() % 4 == 0 else x
+
+    @torch.jit.export
+    def exact_windows(self, x):
+        return x.view(int(x.numel() / 4), 4)
+
+    @torch.jit.export
+    def per_row(self, x):
+        return x * (x.numel() // x.size(0))
+
+    @torch.jit.export
+    def larger(self, x):
+        return x * 3 if x.numel() >= x.size(0) else x
+
+    @torch.jit.export
+    def least_is_known(self, x):
+        return x.view(min(x.size(0), x.numel()), 4)
+
+    @torch.jit.export
+    def lists(self, x):
+        sizes = [x.size(0), 2]
+        sizes.append(2)
+        return x.view(sizes)
+
+    @torch.jit.export
+    def columns_split(self, x):
+        return x * len(x.split(2, dim=1))
+
+    @torch.jit.export
+    def other_size_is_dropped(self, x):
+        y = x.unsqueeze(1).squeeze(1)
+        return y.view(y.size(0), 2, 2)
+
+    @torch.jit.export
+    def cancelled(self, x):
+        return x * (x.size(0) - x.size(0) + 3)
+
+
 def main(folder):
     torch.manual_seed(0)
     folder.mkdir(parents=True, exist_ok=True)
-    scripted = (OptionalInput, Shapes, Flags, Arguments, Loops, Ranges, Items, Lists, NoGrad, Attention, HostParts)
+    scripted = (OptionalInput, Shapes, Flags, Arguments, Loops, Ranges, Items, Lists, NoGrad, Attention, HostParts, BatchUses,
+                BatchSizes)
     refused = (NotTypes, ListInput, Offenders, Streams, OtherOutputs)
     for module in scripted + refused:
         torch.jit.script(module().eval()).save(str(folder / f"{module.__name__}.pt"))

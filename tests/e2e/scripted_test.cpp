@@ -21,6 +21,7 @@ int lineOf(const std::string &tag) {
 
 class ScriptedModels : public ToolTest {
 protected:
+  nlohmann::json rowsOf(const std::string &name);
   /// Compiles for batches 1 and 3 and compares with LibTorch.
   void expectAgreement(const std::string &name, const std::vector<std::string> &more) {
     const fs::path model = scriptedModels() / (name + ".pt");
@@ -34,6 +35,56 @@ protected:
     EXPECT_TRUE(parseJson(compared, "compare")["passed"]) << compared.out;
   }
 };
+
+/// What the plan of all methods of a module for batches of 32 and 64 says of the rows of each.
+nlohmann::json ScriptedModels::rowsOf(const std::string &name) {
+  const Outcome compiled = cgc({"compile", scriptedModels() / (name + ".pt"), "-o", "plan.cgplan",
+                                "--target", "cpu", "--input", "x=f32[32,4]", "--batch", "32,64"});
+  EXPECT_EQ(compiled.status, 0) << compiled.err;
+  const auto plan = parseJson(cgc({"inspect", "plan.cgplan", "--json"}), "plan");
+  nlohmann::json rows;
+  for (const auto &entry : plan["entries"])
+    rows[entry["name"].get<std::string>()] = entry["rows"];
+  return rows;
+}
+
+/// The lines of make_scripted.py, of which the first is lines[1].
+std::vector<std::string> sourceLines() {
+  std::ifstream file(test::sourceDir() / "tests/e2e/make_scripted.py");
+  std::vector<std::string> lines(1);
+  for (std::string line; std::getline(file, line);)
+    lines.push_back(line);
+  return lines;
+}
+
+/// Both buckets compute the same, but another batch would not.
+TEST_F(ScriptedModels, RowsDependOnTheBatchIfItsSizeDecidesAnything) {
+  const auto all = rowsOf("BatchUses");
+  const std::vector<std::string> lines = sourceLines();
+  EXPECT_GE(all.size(), 76u);
+  for (const auto &[method, rows] : all.items()) {
+    SCOPED_TRACE(method);
+    EXPECT_EQ(rows["independent"], false);
+    EXPECT_NE(rows["reason"], "");
+    // The line of the reason is one of the method, or of the helper that it calls.
+    const std::string location = rows["location"];
+    const size_t colon = location.find(".py:");
+    ASSERT_NE(colon, std::string::npos) << location;
+    size_t line = std::stoul(location.substr(colon + 4));
+    ASSERT_LT(line, lines.size()) << location;
+    while (line > 0 && !lines[line].starts_with("    def "))
+      --line;
+    const std::string expected = method == "in_helper" ? "scaled" : method;
+    EXPECT_TRUE(lines[line].starts_with("    def " + expected + "(")) << location;
+  }
+}
+
+TEST_F(ScriptedModels, RowsAreIndependentIfTheBatchGivesOnlySizes) {
+  const auto all = rowsOf("BatchSizes");
+  EXPECT_GE(all.size(), 23u);
+  for (const auto &[method, rows] : all.items())
+    EXPECT_EQ(rows["independent"], true) << method << ": " << rows;
+}
 
 TEST_F(ScriptedModels, OptionalInputsMayBeLeftOut) {
   expectAgreement("OptionalInput", {"--input", "x=f32[1,4]"});

@@ -105,7 +105,7 @@ TEST(BatchRows, DependOnTheBatchIfANumberDoes) {
 TEST(BatchRows, DependOnTheBatchIfABranchDoes) {
   const std::string body = R"(
     %0 = aten.size(%x) {dim=0} : dynamic
-    %1 = prim.equal(%0, 1) : dynamic
+    %1 = prim.equal(%0, 1) : dynamic loc("model.py":8)
     prim.if(%1)
     %2 = aten.neg(%x) : dynamic
     prim.else()
@@ -113,10 +113,30 @@ TEST(BatchRows, DependOnTheBatchIfABranchDoes) {
     %4 = prim.end_if([%2], [%3]) : dynamic
     output %4
   )";
-  const PlanData both = compiledBody(body, {1, 3}), one = compiledBody(body, {3});
-  EXPECT_FALSE(both.entries.at(0).rows.independent);
-  EXPECT_THAT(both.entries.at(0).rows.reason, HasSubstr("the model runs other ops"));
-  EXPECT_TRUE(one.entries.at(0).rows.independent) << "all batches take one side";
+  for (const std::vector<int64_t> &batches : {std::vector<int64_t>{1, 3}, {3}}) {
+    const PlanData plan = compiledBody(body, batches); // Even if all buckets take one side.
+    const BatchRows &rows = plan.entries.at(0).rows;
+    EXPECT_FALSE(rows.independent);
+    EXPECT_EQ(rows.op, "prim.equal");
+    EXPECT_EQ(rows.reason, "it compares the size of the batch with another number");
+    ASSERT_NE(rows.location, kNoLocation);
+    EXPECT_EQ(plan.locations[uint32_t(rows.location)], (SourceLocation{"model.py", 8, ""}));
+  }
+}
+
+TEST(BatchRows, DependOnTheBatchIfASliceEndsAtANumberOrAtTheBatch) {
+  const PlanData rows = compiledBody("%0 = aten.slice(%x) {dim=0, start=0, end=20000} : dynamic\n"
+                                     "output %0\n",
+                                     {3}),
+                 columns = compiledBody(R"(
+    %0 = aten.size(%x) {dim=0} : dynamic
+    %1 = aten.slice(%x) {dim=1, start=0, end=%0} : dynamic
+    output %1
+  )",
+                                        {8});
+  EXPECT_THAT(rows.entries.at(0).rows.reason, HasSubstr("ends at row 20000"));
+  EXPECT_THAT(columns.entries.at(0).rows.reason, HasSubstr("its argument 'end' is"))
+      << "batches below 4 leave columns out";
 }
 
 TEST(BatchRows, DependOnTheBatchIfABatchOfOneIsDropped) {
