@@ -244,6 +244,82 @@ TEST_F(Compare, InReducedPrecisionTheDistanceMayBeAFifthMoreThanLibTorchs) {
   }
 }
 
+struct Range {
+  const char *model, *input, *precision;
+  double most; ///< The largest limit: 16 roundoffs of the dtype.
+};
+
+/// What autocast computes in f32 stays f32 between the ops of a converted model. LibTorch's run of
+/// the converted model overflows in f16, so that only the run in fp32 is a reference.
+class CompareRange : public ToolTest, public testing::WithParamInterface<Range> {};
+
+TEST_P(CompareRange, AgreesWithFullPrecision) {
+  const Range &range = GetParam();
+  for (const std::vector<std::string> &target :
+       {std::vector<std::string>{"cpu"}, {"cuda", "-O1"}, {"cuda", "-O0"}}) {
+    SCOPED_TRACE(testing::PrintToString(target));
+    std::vector<std::string> compile = {
+        "compile",     models() / range.model, "-o",      "plan.cgplan",
+        "--precision", range.precision,        "--input", range.input,
+        "--target"};
+    compile.insert(compile.end(), target.begin(), target.end());
+    const Outcome compiled = cgc(compile);
+    ASSERT_EQ(compiled.status, 0) << compiled.err;
+    std::vector<std::string> compare = {"compare", "plan.cgplan", models() / range.model, "--json"};
+    if (target[0] == "cuda")
+      compare.insert(compare.end(), {"--executor", "reference"});
+    const Outcome outcome = cgc(compare);
+    EXPECT_EQ(outcome.status, 0) << outcome.err << outcome.out;
+    for (const auto &output : parseJson(outcome, "compare")["outputs"]) {
+      EXPECT_LE(output["relative_l2"], range.most) << output;
+      EXPECT_LE(output["limit"], range.most) << output;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Converted, CompareRange,
+                         testing::Values(Range{"norms.pt", "x=f32[16,64]", "fp16", 0x1p-7},
+                                         Range{"norms.pt", "x=f32[16,64]", "bf16", 0x1p-4},
+                                         Range{"t5.pt", "ids=i64[2,8]", "fp16", 0x1p-7},
+                                         Range{"t5.pt", "ids=i64[2,8]", "bf16", 0x1p-4}),
+                         [](const auto &info) {
+                           return fs::path(info.param.model).stem().string() + "_" +
+                                  info.param.precision;
+                         });
+
+/// LibTorch's run in f16 is as wrong as the plan.
+TEST_F(Compare, FailsIfThePrecisionMakesZerosOrInfinities) {
+  const fs::path model = models() / "overflows.pt";
+  ASSERT_EQ(cgc({"compile", model, "-o", "plan.cgplan", "--input", "x=f32[4,64]", "--target", "cpu",
+                 "--precision", "fp16"})
+                .status,
+            0);
+  const Outcome outcome = cgc({"compare", "plan.cgplan", model, "--json"});
+  EXPECT_EQ(outcome.status, 5) << outcome.err;
+  EXPECT_NE(
+      outcome.err.find("output 'output0' of entry 'forward' is zero everywhere, unlike LibTorch's"),
+      std::string::npos)
+      << outcome.err;
+  const auto outputs = parseJson(outcome, "compare")["outputs"];
+  ASSERT_EQ(outputs.size(), 3u);
+  EXPECT_EQ(outputs[0]["degenerate"], "is zero everywhere");
+  EXPECT_EQ(outputs[1]["degenerate"], "holds NaN or infinities");
+  EXPECT_EQ(outputs[2]["degenerate"], "") << "it is constant in LibTorch, too";
+  EXPECT_EQ(outputs[2]["passed"], true);
+}
+
+TEST_F(Compare, FailsIfOnlyThePlansOutputIsZero) {
+  ASSERT_EQ(cgc({"compile", models() / "scale_zero.pt", "-o", "plan.cgplan", "--input",
+                 "x=f32[512]", "--target", "cpu"})
+                .status,
+            0);
+  EXPECT_EQ(cgc({"compare", "plan.cgplan", models() / "scale_zero.pt"}).status, 0);
+  const Outcome outcome = cgc({"compare", "plan.cgplan", models() / "scale_one.pt"});
+  EXPECT_EQ(outcome.status, 5);
+  EXPECT_NE(outcome.err.find("is zero everywhere, unlike LibTorch's"), std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(Compare, FailsAgainstOtherWeights) {
   makePlan();
   // The other model has the same shapes and other weights.

@@ -8,6 +8,8 @@ import numpy
 import torch
 from timm.layers.padding import pad_same
 from torch import nn
+from torch.nn import functional as F
+from transformers import T5Config, T5EncoderModel
 
 warnings.simplefilter("ignore")
 ROOT = Path(__file__).resolve().parents[2]
@@ -156,6 +158,59 @@ class Doubles(nn.Module):
 
     def forward(self, x):
         return self.linear(x.double())
+
+
+class Norms(nn.Module):
+    """Normalizes and reduces numbers whose squares, sums and exponentials overflow f16."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(64) + 0.5)
+
+    def forward(self, x):
+        x = x * 800
+        wide = x.float()
+        centered = x - x.mean(-1, keepdim=True)
+        squares = (wide * wide).mean(-1, keepdim=True)
+        exponentials = (x / 400).exp() * 1000
+        return (
+            self.weight * (x * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)),
+            self.weight * (wide * torch.rsqrt(squares + 1e-6)).to(x.dtype),
+            x / torch.sqrt((x * x).sum(-1, keepdim=True)),
+            x / x.norm(dim=-1, keepdim=True),
+            F.normalize(x * 30, dim=-1),
+            centered / torch.sqrt(centered.pow(2).mean(-1, keepdim=True) + 1e-5) * self.weight,
+            centered / torch.sqrt(x.var(-1, keepdim=True) + 1e-5),
+            exponentials / exponentials.sum(-1, keepdim=True),
+            torch.log(exponentials.sum(-1)) / 8,
+            torch.log1p(wide.pow(2)).mean(-1),
+            (wide * wide.flip(-1)).sum(-1) / squares.squeeze(-1),
+            torch.sqrt((x - x.flip(-1)).square().sum(-1)),
+        )
+
+
+def t5():
+    config = T5Config(vocab_size=100, d_model=64, d_kv=16, d_ff=128, num_layers=3, num_heads=4)
+
+    class Encoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = T5EncoderModel(config).eval()
+            with torch.no_grad():  # Activations of some hundreds, as in trained models.
+                self.model.shared.weight.mul_(500)
+
+        def forward(self, ids):
+            return self.model(input_ids=ids).last_hidden_state
+
+    return Encoder()
+
+
+class Overflows(nn.Module):
+    """In f16 an intermediate value is infinite, and the result is zero or no number."""
+
+    def forward(self, x):
+        large = (x.abs() + 1) * 300 * 300
+        return x / large * 9e4, large / 9e4, x * 0 + 1
 
 
 class Scale(nn.Module):
@@ -328,7 +383,7 @@ def main():
     torch.jit.trace(TwoOutputs().eval(), example, strict=False).save(folder / "two_outputs.pt")
 
     torch.jit.script(Random()).save(folder / "random.pt")
-    for name, factor in {"one": 1.0, "within": 1 + 0.9e-5, "past": 1 + 1.1e-5}.items():
+    for name, factor in {"one": 1.0, "within": 1 + 0.9e-5, "past": 1 + 1.1e-5, "zero": 0.0}.items():
         torch.jit.trace(Scale(factor), torch.ones(4)).save(folder / f"scale_{name}.pt")
     torch.jit.script(OnlyInTraining().train()).save(folder / "only_in_training.pt")
 
@@ -340,6 +395,11 @@ def main():
 
     for name, model in {"repeats": Repeats(), "no_repeats": NoRepeats()}.items():
         torch.jit.trace(model, torch.ones(2, 3, 4, dtype=torch.long), strict=False).save(folder / f"{name}.pt")
+
+    with torch.no_grad():
+        torch.jit.trace(Overflows(), torch.randn(4, 64)).save(folder / "overflows.pt")
+        torch.jit.trace(Norms(), torch.randn(4, 64)).save(folder / "norms.pt")
+        torch.jit.trace(t5(), torch.arange(16).reshape(2, 8)).save(folder / "t5.pt")
 
     torch.save({"weight": torch.ones(3)}, folder / "pickle.pt")
     torch.save({"weight": torch.ones(3)}, folder / "old_pickle.pt", _use_new_zipfile_serialization=False)

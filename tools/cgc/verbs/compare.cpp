@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace cgc::tool {
 
@@ -26,10 +27,13 @@ namespace {
 /// The limit of the relative L2 distance to LibTorch in full precision.
 constexpr double kTolerance = 1e-5;
 /// In reduced precision, the limit is this factor times the distance of LibTorch's own run to the
-/// fp32 reference.
+/// fp32 reference, and at most kMostRoundoffs for a converted model.
 constexpr double kReducedFactor = 1.2;
-/// The largest relative L2 distance of LibTorch's own run to the fp32 reference at which that
-/// reference is used.
+/// The largest limit of a converted model in unit roundoffs. Independent errors of n roundings add
+/// up to sqrt(n / 3) roundoffs, which is 11 after the 8 roundings in each of 48 layers.
+constexpr double kMostRoundoffs = 16;
+/// A model in its own precision whose LibTorch run has a larger relative L2 distance to the fp32
+/// reference is compared with that run.
 constexpr double kMaxReferenceError = 0.1;
 /// A comparison is weak if two random inputs change an output by less than this factor times its
 /// limit.
@@ -54,6 +58,8 @@ struct Row {
   Closeness closeness; ///< Distances to LibTorch's run, which is in fp32 if the plan is reduced.
   double limit = 0;    ///< Limit of the relative L2. 0 for integers and bools, which must be equal.
   bool passed = false;
+  std::string degenerate =
+      {};                 ///< What the plan's output is and LibTorch's is not; empty if nothing.
   double inputEffect = 0; ///< Relative L2 between the plan's outputs for two random inputs.
 
   /// Whether a plan that computes something else could also pass. An output that no input changes
@@ -77,12 +83,47 @@ bool isReduced(const PlanData &plan) {
   return false;
 }
 
+/// The unit roundoff of the narrowest dtype that the plan computes with.
+double roundoffOf(const PlanData &plan) {
+  const auto isOf = [](DType dtype) {
+    return [dtype](const auto &tensor) { return tensor.dtype == dtype; };
+  };
+  bool isBf16 = std::ranges::any_of(plan.weights, isOf(DType::BF16));
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      isBf16 = isBf16 || std::ranges::any_of(bucket.tensors, isOf(DType::BF16));
+  return isBf16 ? 0x1p-8 : 0x1p-11; // f16 and tf32 have 10 bits of mantissa.
+}
+
+bool isFinite(const std::vector<double> &values) {
+  return std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
+}
+
+bool isOneValue(const std::vector<double> &values) {
+  return std::ranges::all_of(values, [&](double value) { return value == values[0]; });
+}
+
+/// What `actual`, the elements of an output in all runs, is and `expected` is not; empty if
+/// nothing.
+std::string degeneracy(const std::vector<double> &actual, const std::vector<double> &expected) {
+  if (!isFinite(expected))
+    return {};
+  if (!isFinite(actual))
+    return "holds NaN or infinities";
+  if (actual.empty() || !isOneValue(actual) || isOneValue(expected))
+    return {};
+  return actual[0] == 0 ? "is zero everywhere" : fmt::format("is {} everywhere", actual[0]);
+}
+
 /// Compares one bucket at a time. Borrows all constructor arguments.
 class Comparison {
 public:
-  /// `truth` runs the model in fp32. It is null if the precision is not reduced.
+  /// `reference` runs the model in the plan's precision. `truth` runs it in fp32; it is null if the
+  /// precision is not reduced.
   Comparison(Runner &runner, frontend::Reference &reference, frontend::Reference *truth)
-      : runner_(runner), reference_(reference), truth_(truth) {}
+      : runner_(runner), reference_(reference), truth_(truth),
+        most_(kMostRoundoffs * roundoffOf(runner.plan())),
+        isConverted_(runner.plan().precision.has_value()) {}
 
   Status compare(const Entry &entry, size_t index, std::vector<Row> &rows) {
     const Bucket &bucket = entry.buckets[index];
@@ -90,19 +131,29 @@ public:
     std::vector<std::vector<double>> actual(bucket.outputs.size()), own = actual, truth = actual;
     std::vector<bool> equal(bucket.outputs.size(), true);
     std::vector<HostTensor> first, second; // The outputs for two different inputs.
+    bool hasOwn = true;
     for (size_t run = 0; run < runsOf(bucket); ++run) {
       auto inputs = randomInputs(bucket, run);
       CGC_ASSIGN_OR_RETURN(const auto outputs, runner_.run(entry, index, inputs));
-      (run == 0 ? first : second) = outputs;
+      if (run < 2)
+        (run == 0 ? first : second) = outputs;
       append(actual, outputs);
-      CGC_ASSIGN_OR_RETURN(const auto expected, runReference(reference_, entry, bucket, inputs));
-      append(own, expected);
-      for (size_t i = 0; i < outputs.size(); ++i)
-        equal[i] = equal[i] && outputs[i].bytes == expected[i].bytes;
+      std::vector<HostTensor> wide;
       if (truth_) {
-        CGC_ASSIGN_OR_RETURN(const auto wide, runReference(*truth_, entry, bucket, inputs));
+        CGC_ASSIGN_OR_RETURN(wide, runReference(*truth_, entry, bucket, inputs));
         append(truth, wide);
       }
+      auto expected = runReference(reference_, entry, bucket, inputs);
+      // LibTorch may refuse what the model does in the plan's precision, such as a number that
+      // overflows.
+      hasOwn = hasOwn && (expected.isOk() || !isConverted_ || !truth_ ||
+                          expected.status().code() != Code::Failed);
+      if (hasOwn) {
+        CGC_TRY(expected.status());
+        append(own, *expected);
+      }
+      for (size_t i = 0; i < outputs.size(); ++i)
+        equal[i] = equal[i] && outputs[i].bytes == (hasOwn ? *expected : wide)[i].bytes;
     }
     if (second.empty()) {
       auto inputs = randomInputs(bucket, 1);
@@ -110,7 +161,7 @@ public:
     }
     for (size_t i = 0; i < actual.size(); ++i) {
       const bool exact = !isFloating(bucket.outputs[i].dtype);
-      const std::vector<double> &expected = truth_ && !exact ? truth[i] : own[i];
+      const std::vector<double> &expected = truth_ && (!exact || !hasOwn) ? truth[i] : own[i];
       Row row{entry.name,
               describeIo(bucket.inputs),
               bucket.outputs[i].name,
@@ -118,23 +169,55 @@ public:
               compareValues(actual[i], expected),
               exact ? 0 : kTolerance};
       row.inputEffect = compareValues(toDoubles(second[i]), toDoubles(first[i])).relativeL2;
-      if (truth_ && !exact) {
-        const double ownL2 = compareValues(own[i], expected).relativeL2;
-        row.limit = std::max(kTolerance, kReducedFactor * ownL2);
-        // Rounding does not explain a larger distance: in fp32 the model is a different function.
-        if (ownL2 > kMaxReferenceError) {
-          row.closeness = compareValues(actual[i], own[i]);
-          row.limit = kMaxReferenceError;
-        }
-      }
+      if (truth_ && !exact)
+        setReducedLimit(row, actual[i], hasOwn ? &own[i] : nullptr, expected);
       // A comparison with NaN is false.
       row.passed = exact ? equal[i] : row.closeness.relativeL2 <= row.limit;
+      if (!row.passed) {
+        row.degenerate = degeneracy(actual[i], expected);
+      } else if (!exact && row.inputEffect == 0) {
+        CGC_ASSIGN_OR_RETURN(const double effect, effectOfInput(entry, bucket, i));
+        if (effect > 2 * row.limit) { // Each side of the difference may be off by the limit.
+          row.degenerate = "is the same for two inputs";
+          row.passed = false;
+        }
+      }
       rows.push_back(std::move(row));
     }
     return Status::ok();
   }
 
 private:
+  /// Sets the limit of an output of a plan in reduced precision. `own`, which may be null, is
+  /// LibTorch's run in that precision.
+  void setReducedLimit(Row &row, const std::vector<double> &actual, const std::vector<double> *own,
+                       const std::vector<double> &truth) const {
+    const double ownL2 =
+        own ? compareValues(*own, truth).relativeL2 : std::numeric_limits<double>::quiet_NaN();
+    if (!isConverted_ && ownL2 > kMaxReferenceError) {
+      // Rounding does not explain the distance: in fp32 the model is a different function.
+      row.closeness = compareValues(actual, *own);
+      row.limit = kMaxReferenceError;
+    } else if (std::isfinite(ownL2)) {
+      const double limit = std::max(kTolerance, kReducedFactor * ownL2);
+      row.limit = isConverted_ ? std::min(limit, most_) : limit;
+    } else { // LibTorch's run overflows, or it refuses the precision.
+      row.limit = most_;
+    }
+  }
+
+  /// The relative L2 between LibTorch's outputs `i` for two random inputs.
+  Result<double> effectOfInput(const Entry &entry, const Bucket &bucket, size_t i) {
+    std::vector<double> outputs[2];
+    for (size_t run : {0, 1}) {
+      auto inputs = randomInputs(bucket, run);
+      CGC_ASSIGN_OR_RETURN(const auto expected,
+                           runReference(truth_ ? *truth_ : reference_, entry, bucket, inputs));
+      outputs[run] = toDoubles(expected[i]);
+    }
+    return compareValues(outputs[1], outputs[0]).relativeL2;
+  }
+
   static std::vector<HostTensor> randomInputs(const Bucket &bucket, size_t run) {
     std::vector<HostTensor> inputs;
     for (const IoTensor &input : bucket.inputs)
@@ -186,6 +269,8 @@ private:
   Runner &runner_;
   frontend::Reference &reference_;
   frontend::Reference *truth_;
+  double most_;      ///< The largest limit in reduced precision.
+  bool isConverted_; ///< Whether --precision converted the model.
 };
 
 bool isWanted(const Entry &entry, const Options &options) {
@@ -279,6 +364,7 @@ Status printRows(const Options &options, const Report &report) {
                       {"cosine", row.closeness.cosine},
                       {"limit", row.limit},
                       {"passed", row.passed},
+                      {"degenerate", row.degenerate},
                       {"input_effect", row.inputEffect},
                       {"hardly_depends_on_input", row.hardlyDependsOnInput()}});
     }
@@ -320,14 +406,18 @@ Status compare(const Options &options, bool &printed) {
   const auto failed = std::ranges::count(rows, false, &Row::passed);
   if (failed == 0)
     return Status::ok();
-  // The distance is NaN if an output holds NaN or infinities.
-  const bool areNumbers = std::ranges::none_of(
-      rows, [](const Row &row) { return std::isnan(row.closeness.relativeL2); });
-  return Status(Code::Mismatch,
-                fmt::format("{} of {} outputs are past the tolerance; {}", failed, rows.size(),
-                            areNumbers ? kThisModel
-                                       : "an output of the plan or of LibTorch holds NaN or "
-                                         "infinities, which nothing can be compared with"));
+  std::string why = kThisModel;
+  const auto degenerate =
+      std::ranges::find_if(rows, [](const Row &row) { return !row.degenerate.empty(); });
+  if (degenerate != rows.end())
+    why = fmt::format("output '{}' of entry '{}' {}, unlike LibTorch's in full precision: choose "
+                      "another --precision, or report a fault of cgc",
+                      degenerate->output, degenerate->entry, degenerate->degenerate);
+  else if (std::ranges::any_of( // The distance is NaN if an output holds NaN or infinities.
+               rows, [](const Row &row) { return std::isnan(row.closeness.relativeL2); }))
+    why = "an output of LibTorch holds NaN or infinities, which nothing can be compared with";
+  return Status(Code::Mismatch, fmt::format("{} of {} outputs are past the tolerance; {}", failed,
+                                            rows.size(), why));
 }
 
 } // namespace
