@@ -85,14 +85,15 @@ TEST_F(Inspect, SaysWhatAPlanNeedsAtRunTime) {
   ASSERT_EQ(cuda["libtorch"].size(), 1u) << cuda;
   for (const std::string &text : {outcome.out, cgc({"inspect", "plan.cgplan"}).out})
     for (const char *part : {"a GPU: sm_80 or newer", "LibTorch 2.11.0, for these records:",
-                             "encode_text: ", "aten::scaled_dot_product_attention"})
+                             "encode_text: ", "aten::_scaled_dot_product_attention_math"})
       EXPECT_NE(text.find(part), std::string::npos) << part << " in:\n" << text;
 
   const std::string before = readFile(folder / "plan.cgplan");
   const Outcome refused = compile({"-O0", "--require-native"});
   expectError(refused, 4,
               {"--require-native: the plan needs LibTorch at run time",
-               "encode_text: 2 aten::scaled_dot_product_attention, the first at ", "to do: "});
+               "encode_text: 2 aten::_scaled_dot_product_attention_math, the first at ",
+               "to do: "});
   EXPECT_EQ(readFile(folder / "plan.cgplan"), before);
   expectError(compile({"--target", "cpu", "--require-native"}), 4, {"--target cuda"});
   EXPECT_EQ(readFile(folder / "plan.cgplan"), before);
