@@ -30,10 +30,10 @@ TEST_F(Inspect, SaysWhichRowsDependOnEachOther) {
            "image=f32[1,8]", "--input", "text=f32[1,4]", "--batch", "1,3"});
   ASSERT_EQ(compiled.status, 0) << compiled.err;
   const std::string text = cgc({"inspect", "plan.cgplan"}).out;
-  for (const char *part : {"encode_image: dimension 0 of image, 0 of ", "; rows are independent\n",
-                           "forward: dimension 0 of image, 0 of text; rows depend on each other: "
-                           "aten.matmul at ",
-                           "make_models.py:", ": it combines different rows\n", "expected, us"})
+  for (const char *part :
+       {"encode_image: dimension 0 of image, 0 of ", "; rows are independent\n",
+        "forward: dimension 0 of image, 0 of text; rows depend on each other: ",
+        ": aten.matmul at ", "make_models.py:", ": it combines different rows\n", "expected, us"})
     EXPECT_NE(text.find(part), std::string::npos) << part << " in:\n" << text;
   const auto json = parseJson(cgc({"inspect", "plan.cgplan", "--json"}), "plan");
   for (const auto &entry : json["entries"]) {

@@ -2,6 +2,7 @@
 // host's LibTorch settings unchanged.
 #include "runtime/exec/engine.h"
 #include "runtime/plan/op_provider.h"
+#include "tests/numerics/default_precision.h"
 #include "tests/paths.h"
 #include "tests/temp_folder.h"
 #include "tests/unit/runtime/sample_plan.h"
@@ -161,7 +162,7 @@ TEST_F(ConcurrentContexts, ChangeNoSettingOfTheHost) {
   EXPECT_TRUE(status.isOk()) << status.message();
   EXPECT_TRUE(host.allowTF32CuBLAS());
   EXPECT_TRUE(host.allowTF32CuDNN());
-  host.setAllowTF32CuBLAS(false);
+  resetFloat32Precision();
 }
 
 TEST_F(ConcurrentContexts, ResultsAgreeForAnyNumberOfThreads) {

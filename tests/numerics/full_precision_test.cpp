@@ -1,6 +1,8 @@
 // FullPrecision and withoutTf32: f32 GEMMs without TF32, and the host's settings restored.
 #include "runtime/aten/full_precision.h"
 
+#include "tests/numerics/default_precision.h"
+
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/randn.h>
 
@@ -27,15 +29,10 @@ void set(Float32Backend backend, Float32Op op, Float32Precision precision) {
   host().setFloat32Precision(backend, op, precision);
 }
 
-/// Resets LibTorch to the settings with which a process starts.
 class FullPrecisionScope : public testing::Test {
 protected:
-  void TearDown() override {
-    host().setAllowTF32CuBLAS(false);
-    set(Float32Backend::CUDA, Float32Op::MATMUL, Float32Precision::NONE);
-    set(Float32Backend::CUDA, Float32Op::ALL, Float32Precision::NONE);
-    set(Float32Backend::GENERIC, Float32Op::ALL, Float32Precision::NONE);
-  }
+  void SetUp() override { resetFloat32Precision(); }
+  void TearDown() override { resetFloat32Precision(); }
 };
 
 TEST_F(FullPrecisionScope, HasNothingToDoByDefault) {
