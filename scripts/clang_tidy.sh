@@ -23,6 +23,12 @@ if (($# == 0 && step > 1)); then
   for ((i = 0; i < ${#all[@]}; i += step)); do sources+=("${all[i]}"); done
   echo "clang-tidy: ${#sources[@]} of ${#all[@]} changed files; clang_tidy.sh FILE... checks others"
 fi
+# A header may be among those that its target precompiles, which would define it twice: headers are checked without those.
+mkdir -p build/release/headers
+sed -E 's/ -include [^ ]*cmake_pch\.hxx//' "$database" > build/release/headers/compile_commands.json
 # Clang-tidy counts what it suppresses on stderr; its findings are on stdout. It includes what GCC has precompiled.
-printf '%s\0' "${sources[@]}" |
-  xargs -0 -n 1 -P "$(nproc)" clang-tidy-19 -p build/release --quiet --extra-arg=-Wno-ignored-gch 2> /dev/null
+# check FILE: checks one file.
+check() { clang-tidy-19 -p "build/release$([[ $1 != *.h ]] || echo /headers)" --quiet --extra-arg=-Wno-ignored-gch "$1" 2> /dev/null; }
+export -f check
+# shellcheck disable=SC2016
+printf '%s\0' "${sources[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -c 'check "$1"' -

@@ -13,25 +13,25 @@ bool embedInto(const Place &weight, Place indices, const std::optional<Place> &p
     indices.sizes = {1};
     indices.strides = {1};
   }
-  auto flat = mergeLeading(indices, 1);
-  if (!flat) {
+  if (!mergeLeading(indices, 1)) {
     Place dense = builder.temporary(indices.dtype, indices.sizes);
     builder.copy(indices, dense);
-    flat = mergeLeading(dense, 1);
+    indices = dense;
   }
+  const Place flat = *mergeLeading(indices, 1);
   const auto launchWith = [&](const std::optional<Place> &statistics) {
-    return launchWarpRows(kernelNamed("embedding", weight.dtype), flat->sizes[0],
-                          {weight, *flat, positions}, result, builder, {}, statistics);
+    return launchWarpRows(kernelNamed("embedding", weight.dtype), flat.sizes[0],
+                          {weight, flat, positions}, result, builder, {}, statistics);
   };
   if (rowStatistics && launchWith(rowStatistics))
     return true;
   if (launchWith(std::nullopt))
     return false;
   Place sum = positions ? builder.temporary(result.dtype, result.sizes) : result, rows = sum;
-  rows.sizes = {flat->sizes[0], weight.sizes[1]};
+  rows.sizes = {flat.sizes[0], weight.sizes[1]};
   rows.strides = ir::contiguousStrides(rows.sizes);
   builder.callInto("aten::index_select", "out",
-                   {builder.tensor(weight), int64_t{0}, builder.tensor(*flat)}, rows);
+                   {builder.tensor(weight), int64_t{0}, builder.tensor(flat)}, rows);
   if (positions)
     builder.callInto("aten::add", "out",
                      {builder.tensor(sum), builder.tensor(*positions), int64_t{1}}, result);

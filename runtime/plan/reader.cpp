@@ -73,11 +73,12 @@ public:
             tables(io.index_bounds()), io.batch_dim()};
   }
   IndexBound unpack(const fb::IndexBound &bound) {
-    IndexBound unpacked{bound.upper_bound(), bound.offset(), vector<int64_t>(bound.sizes()),
-                        vector<int64_t>(bound.strides()), boolean(bound.wraps())};
-    if (const auto exempt = bound.exempt())
-      unpacked.exempt = *exempt;
-    return unpacked;
+    return {bound.upper_bound(),
+            bound.offset(),
+            vector<int64_t>(bound.sizes()),
+            vector<int64_t>(bound.strides()),
+            boolean(bound.wraps()),
+            bound.exempt()};
   }
   TensorRef unpack(const fb::Tensor &t) {
     return {{BufferKind(t.buffer()), t.index(), t.offset()},

@@ -133,9 +133,8 @@ fbs::Offset<fb::Tensor> pack(fbs::FlatBufferBuilder &b, const TensorRef &t) {
 
 fbs::Offset<fb::IndexBound> pack(fbs::FlatBufferBuilder &b, const IndexBound &bound) {
   const auto sizes = b.CreateVector(bound.sizes), strides = b.CreateVector(bound.strides);
-  const auto exempt = bound.exempt ? fbs::Optional<int64_t>(*bound.exempt) : fbs::nullopt;
   return fb::CreateIndexBound(b, bound.upperBound, bound.offset, sizes, strides, bound.wraps,
-                              exempt);
+                              bound.exempt);
 }
 
 fbs::Offset<fb::Io> pack(fbs::FlatBufferBuilder &b, const IoTensor &io) {

@@ -83,8 +83,10 @@ struct Problem {
       for (int64_t row = 0; row < all * c.queries; ++row)
         qs[row * c.width] = row % c.queries % 5 == 2 ? 0 : 4;
       std::vector<float> steps;
-      for (int64_t key = 0; key < c.keys; ++key)
-        steps.push_back(float(step * double(key / 48)));
+      for (int64_t key = 0; key < c.keys; ++key) {
+        const int64_t block = key / 48;
+        steps.push_back(float(step * double(block)));
+      }
       const std::vector<double> rounded = decodeAll(c.dtype, encode(c.dtype, steps));
       for (int64_t row = 0; row < all * c.keys; ++row)
         ks[row * c.width] = rounded[row % c.keys];

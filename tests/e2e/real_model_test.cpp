@@ -71,8 +71,8 @@ torch.jit.trace(torch.nn.Sequential(table, linear), torch.tensor([0])).save("lar
   const auto y = npyFloats(folder / "y.npy");
   ASSERT_EQ(y.size(), 2 * ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
-    const auto sum =
-        float(kColumns * (ids[i] % 509) + kColumns * (kColumns - 1) / 2) / 1024; // Exact.
+    const int64_t units = kColumns * (ids[i] % 509) + kColumns * (kColumns - 1) / 2;
+    const float sum = float(units) / 1024; // Exact.
     EXPECT_EQ(y[2 * i], sum) << "row " << ids[i];
     EXPECT_EQ(y[2 * i + 1], 1 - sum) << "row " << ids[i];
   }
