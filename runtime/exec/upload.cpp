@@ -43,9 +43,10 @@ public:
 
 private:
   Status copyChunks(Job &job) {
+    const uint64_t staged = std::min(kChunk, job.bytes); // Pinning costs time by the page.
     for (Staging &s : staging_) {
       void *memory = nullptr;
-      CGC_TRY(CGC_CUDA(cudaMallocHost(&memory, kChunk), "cannot allocate pinned host memory"));
+      CGC_TRY(CGC_CUDA(cudaMallocHost(&memory, staged), "cannot allocate pinned host memory"));
       s.memory.reset(memory);
       CGC_ASSIGN_OR_RETURN(s.sent, createEvent());
     }
