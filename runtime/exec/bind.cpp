@@ -100,16 +100,18 @@ private:
     BoundKernel bound;
     const DeviceKernel &device = deviceKernel(*kernel);
     bound.function = device.function();
-    CGC_TRY(prepare(bound.function, launch.sharedBytes));
+    CGC_ASSIGN_OR_RETURN(const int compiledFor, prepare(bound.function, launch.sharedBytes));
     CGC_ASSIGN_OR_RETURN(bound.parameters, device.bind(view, {reads.addresses, writes.addresses,
                                                               constantReads(launch, bucket_)}));
     const KernelParameters::TailLaunch &tail = bound.parameters.tail;
     if (tail.function)
-      CGC_TRY(prepare(tail.function, launch.sharedBytes));
+      CGC_TRY(prepare(tail.function, launch.sharedBytes).status());
     bound.grid = {launch.grid[0] - tail.blocks, launch.grid[1], launch.grid[2]};
     bound.block = {launch.block[0], launch.block[1], launch.block[2]};
     bound.sharedBytes = launch.sharedBytes;
-    bound.waits = kernel->traits & kProgrammaticLaunch;
+    // griddepWait() is empty in code for an older architecture, such as PTX that the driver
+    // compiles for a newer GPU.
+    bound.waits = (kernel->traits & kProgrammaticLaunch) && compiledFor >= 90;
     return BoundOp(std::move(bound));
   }
 
@@ -123,8 +125,9 @@ private:
                                   record.floats});
   }
 
-  /// Loads a kernel and allows launches with `sharedBytes` of dynamic shared memory.
-  static Status prepare(const void *function, uint32_t sharedBytes) {
+  /// Loads a kernel and allows launches with `sharedBytes` of dynamic shared memory. Returns the
+  /// architecture for which nvcc compiled its code, as 10 * major + minor.
+  static Result<int> prepare(const void *function, uint32_t sharedBytes) {
     // Loads the kernel's code now, because code must not be loaded during a capture.
     cudaFuncAttributes attributes;
     CGC_TRY(CGC_CUDA(cudaFuncGetAttributes(&attributes, function), "cannot load the kernel"));
@@ -136,7 +139,7 @@ private:
                      "cannot set up the kernel"));
     // The limit is an attribute of the function, not of a launch, so it is set to the maximum once.
     if (int(sharedBytes) <= attributes.maxDynamicSharedSizeBytes)
-      return Status::ok();
+      return attributes.ptxVersion;
     CGC_ASSIGN_OR_RETURN(const int perBlock, sharedPerBlock());
     const int most = perBlock - int(attributes.sharedSizeBytes);
     if (int(sharedBytes) > most)
@@ -144,9 +147,10 @@ private:
                                       " bytes of shared memory, and a block of this GPU has " +
                                       std::to_string(most) +
                                       "; run the plan on another GPU, or report this");
-    return CGC_CUDA(
-        cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
-        "the kernel cannot have its shared memory");
+    CGC_TRY(
+        CGC_CUDA(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, most),
+                 "the kernel cannot have its shared memory"));
+    return attributes.ptxVersion;
   }
 
   /// An operand of an op library's call. validate() has checked that it is dense.
@@ -246,7 +250,7 @@ struct Enqueuer {
     if (!tail.function)
       return Status::ok();
     config.gridDim = tail.blocks;
-    config.numAttrs = 1; // Always programmatic within a record.
+    config.numAttrs = k.waits ? 1 : 0; // Within a record too, the code has to wait.
     return CGC_CUDA(cudaLaunchKernelExC(&config, tail.function, &parameters),
                     "cannot launch the tail kernel");
   }

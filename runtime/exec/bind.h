@@ -26,7 +26,7 @@ struct BoundKernel {
   dim3 grid, block; ///< `grid` excludes the CTAs of the tail launch (KernelParameters).
   size_t sharedBytes = 0;
   KernelParameters parameters;
-  bool waits = false; ///< The kernel's trait kProgrammaticLaunch.
+  bool waits = false; ///< Its code waits for the kernel before it (kProgrammaticLaunch).
   /// The edge to this kernel is programmatic: it may be scheduled while the preceding kernel runs.
   bool programmatic = false;
 };

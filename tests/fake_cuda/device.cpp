@@ -56,7 +56,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
       return cudaErrorInvalidDevice;
     *properties = {};
     std::strcpy(properties->name, "Fake GPU");
-    properties->major = 9;
+    properties->major = state.major;
     properties->multiProcessorCount = kMultiprocessors;
     properties->totalGlobalMem = state.devices[device].bytes;
     return cudaSuccess;

@@ -90,8 +90,13 @@ cudaError_t State::submit(cudaStream_t handle, Operation operation, bool isProgr
   if (stream->capture->isInvalidated)
     return cudaErrorStreamCaptureInvalidated;
   std::vector<Dependency> dependencies = stream->dependencies;
+  const auto isProgrammaticEdge = [&](const Dependency &d) {
+    return isProgrammatic && typeOf(*d.node->operation) == cudaGraphNodeTypeKernel;
+  };
+  if (major != 9) // The code of this launch does not wait.
+    std::erase_if(dependencies, isProgrammaticEdge);
   for (Dependency &d : dependencies)
-    if (isProgrammatic && typeOf(*d.node->operation) == cudaGraphNodeTypeKernel) {
+    if (isProgrammaticEdge(d)) {
       d.data.type = cudaGraphDependencyTypeProgrammatic;
       d.data.from_port = cudaGraphKernelNodePortProgrammatic;
     }

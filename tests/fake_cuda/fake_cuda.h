@@ -7,7 +7,8 @@
 // allocated and when it is freed, is limited in size, and belongs to one device. Captures follow
 // CUDA's rules: a forbidden call returns CUDA's error code and invalidates the capture.
 //
-// A programmatic edge orders its kernels completely. There is no cudaStreamPerThread.
+// A programmatic edge orders its kernels completely, if the code of the second one waits, and not
+// at all otherwise. There is no cudaStreamPerThread.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -27,6 +28,10 @@ struct Machine {
   uint64_t deviceBytes = uint64_t(1) << 30; ///< Memory of each device.
   unsigned seed = 1;                        ///< Of the random orders.
   uint64_t execBytes = 0; ///< Device memory that each executable graph takes from now on.
+  /// Compute capability MAJOR.0 of each device. As in a build of cgc, kernels have code for 9.0
+  /// that waits at a programmatic edge, and code compiled for compute_80, which does not wait, for
+  /// others.
+  int major = 9;
 };
 /// Sets up the machine, makes device 0 current for this thread, and clears faults and the call log.
 /// Existing allocations and handles stay valid.

@@ -64,7 +64,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *fu
     *attributes = {};
     attributes->maxDynamicSharedSizeBytes = sharedLimit(state.devices[thisThread.device], function);
     attributes->maxThreadsPerBlock = 1024;
-    attributes->binaryVersion = attributes->ptxVersion = 90;
+    attributes->binaryVersion = 10 * state.major;
+    attributes->ptxVersion = state.major == 9 ? 90 : 80;
     return cudaSuccess;
   });
 }

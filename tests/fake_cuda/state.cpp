@@ -38,6 +38,7 @@ void State::setUp(const Machine &machine) {
   }
   random.seed(machine.seed);
   execBytes = machine.execBytes;
+  major = machine.major;
   faults.clear();
   calls.clear();
   for (const std::shared_ptr<Stream> &stream : destroyedStreams)

@@ -51,6 +51,7 @@ struct State {
   std::deque<std::pair<std::unique_ptr<std::byte, Free>, uint64_t>> freed;
   uint64_t freedBytes = 0;
   uint64_t execBytes = 0; ///< Machine::execBytes.
+  int major = 9;          ///< Machine::major.
 
   std::map<Stream *, std::shared_ptr<Stream>> streams;
   std::vector<std::shared_ptr<Stream>> destroyedStreams; ///< Which still have work.
