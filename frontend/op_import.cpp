@@ -131,15 +131,21 @@ ir::Arg OpImporter::constant(llvm::StringRef name) {
 
 ir::Arg OpImporter::choose(const ir::Arg &condition, const ir::Arg &then,
                            const ir::Arg &otherwise) {
+  return chooseBranch(condition, [&] { return then; }, [&] { return otherwise; });
+}
+
+ir::Arg OpImporter::chooseBranch(const ir::Arg &condition, llvm::function_ref<ir::Arg()> then,
+                                 llvm::function_ref<ir::Arg()> otherwise) {
   if (const bool *taken = condition.getIf<bool>())
-    return *taken ? then : otherwise;
+    return *taken ? then() : otherwise();
   const ir::Loc loc = importer_.locOf(node_);
   ir::Graph &graph = importer_.graph();
   graph.call(ir::OpKind::PrimIf, {condition}, 0, loc);
+  ir::Arg::List thens = {then()};
   graph.call(ir::OpKind::PrimElse, {}, 0, loc);
+  ir::Arg::List others = {otherwise()};
   return graph
-      .call(ir::OpKind::PrimEndIf,
-            {ir::Arg(ir::Arg::List{then}), ir::Arg(ir::Arg::List{otherwise})}, 1, loc)
+      .call(ir::OpKind::PrimEndIf, {ir::Arg(std::move(thens)), ir::Arg(std::move(others))}, 1, loc)
       ->result();
 }
 

@@ -42,6 +42,9 @@ public:
   /// Returns `then` if `condition` holds, else `otherwise`. A condition that is not a constant
   /// becomes a branch, which `inline` or `specialize` decides.
   ir::Arg choose(const ir::Arg &condition, const ir::Arg &then, const ir::Arg &otherwise);
+  /// As choose(), of what the functions add to the graph.
+  ir::Arg chooseBranch(const ir::Arg &condition, llvm::function_ref<ir::Arg()> then,
+                       llvm::function_ref<ir::Arg()> otherwise);
   /// Makes `specialize` refuse the call with a message if `condition` holds, which may depend on
   /// the arguments of the method.
   void refuseIf(const ir::Arg &condition, std::string message);
