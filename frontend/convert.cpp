@@ -65,6 +65,9 @@ std::string whyUnsupported(const at::Tensor &tensor) {
     return "an undefined tensor";
   if (tensor.layout() != c10::kStrided || tensor.is_quantized())
     return "a sparse or quantized tensor";
+  if (tensor.is_neg())
+    return "a negated view, whose memory holds the other sign (resolve_neg() makes it a tensor of "
+           "its own)";
   if (!toDType(tensor.scalar_type()))
     return std::string("a ") + c10::toString(tensor.scalar_type()) + " tensor";
   if (!tensor.device().is_cpu())

@@ -10,6 +10,8 @@
 
 #include <ATen/core/jit_type.h>
 #include <torch/csrc/jit/api/function_impl.h>
+#include <torch/csrc/jit/ir/alias_analysis.h>
+#include <torch/csrc/jit/passes/inliner.h>
 
 #include <sstream>
 
@@ -26,19 +28,30 @@ namespace {
 
 constexpr unsigned kMaxDepth = 64; ///< Bounds the nesting of blocks and inlined functions.
 
-/// Returns true if a call of `graph` has no effect but its result.
-bool isPure(const Block &block, unsigned depth = 0) {
-  for (const Node *node : block.nodes()) {
-    if (node->kind() == prim::CallMethod || node->kind() == prim::CallFunction ||
-        node->kind() == prim::SetAttr)
-      return false;
-    if (const c10::FunctionSchema *schema = node->maybeSchema(); schema && schema->is_mutable())
-      return false;
-    for (const Block *inner : node->blocks())
-      if (depth >= kMaxDepth || !isPure(*inner, depth + 1))
-        return false;
-  }
-  return true;
+bool assignsAttribute(const Block &block) {
+  return llvm::any_of(block.nodes(), [](const Node *node) {
+    return node->kind() == prim::SetAttr || llvm::any_of(node->blocks(), [](const Block *inner) {
+             return assignsAttribute(*inner);
+           });
+  });
+}
+
+bool writesAttribute(const Block &block, const torch::jit::AliasDb &aliases) {
+  return llvm::any_of(block.nodes(), [&](const Node *node) {
+    return (node->kind() == prim::GetAttr && aliases.hasWriters(node->output())) ||
+           llvm::any_of(node->blocks(),
+                        [&](const Block *inner) { return writesAttribute(*inner, aliases); });
+  });
+}
+
+/// Returns true if a call of `graph` changes nothing but values that it makes itself.
+bool isPure(torch::jit::Graph &graph) {
+  const std::shared_ptr<torch::jit::Graph> flat = graph.copy();
+  torch::jit::Inline(*flat);
+  const torch::jit::AliasDb aliases(flat);
+  return !assignsAttribute(*flat->block()) && !writesAttribute(*flat->block(), aliases) &&
+         llvm::none_of(flat->inputs(),
+                       [&](const Value *input) { return aliases.hasWriters(input); });
 }
 
 /// Returns the path of a name in a module, as in "visual.conv1.forward".
@@ -322,9 +335,9 @@ void GraphImporter::importCallMethod(const Node &node) {
   }
   const std::string &name = node.s(c10::attr::name);
   const torch::jit::Method method = receiver->second.module.get_method(name);
-  // Traced Identity and Dropout modules become calls without a result.
+  // A trace gives a module no result if nothing reads it: dropout, or the pooler of an encoder.
   if (node.output()->type()->kind() == c10::TypeKind::NoneType) {
-    if (!isPure(*method.graph()->block()))
+    if (!isPure(*method.graph()))
       refuse(node, "a call of '" + name +
                        "' that returns nothing but changes its arguments; return "
                        "the changed tensor instead");

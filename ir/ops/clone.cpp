@@ -1,6 +1,7 @@
 // aten.clone: a copy.
 #include "ir/ops/batch_rules.h"
 #include "ir/ops/gradient_rules.h"
+#include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -17,6 +18,7 @@ const OpDef defs::Clone = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kMove,
     .infer = infer,
+    .evaluate = host::identity,
     .batch = batch::copy,
     .gradient = gradient::identity,
     .doc = "A dense row-major copy of self.",

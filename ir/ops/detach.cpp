@@ -1,6 +1,7 @@
 // aten.detach: the same tensor outside the autograd graph.
 #include "ir/ops/batch_rules.h"
 #include "ir/ops/gradient_rules.h"
+#include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -16,6 +17,7 @@ const OpDef defs::Detach = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kView,
     .infer = infer,
+    .evaluate = host::identity,
     .batch = batch::copy,
     .gradient = gradient::none,
     .doc = "self itself. No gradient passes through it.",

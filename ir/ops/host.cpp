@@ -187,6 +187,10 @@ const OpDef defs::PrimInt =
 const OpDef defs::PrimFloat = hostOp("(any a) -> any", host::toFloat, "A number as a float.");
 const OpDef defs::PrimBool =
     hostOp("(any a) -> any", host::toBool, "Whether a number differs from zero.");
+const OpDef defs::PrimFloor =
+    hostOp("(any a) -> any", host::floorToInt, "The greatest int that is not above a number.");
+const OpDef defs::PrimCeil =
+    hostOp("(any a) -> any", host::ceilToInt, "The least int that is not below a number.");
 const OpDef defs::PrimNot = hostOp("(any a) -> any", logicalNot, "Whether a number is zero.");
 const OpDef defs::PrimDType = hostOp("(Tensor self) -> any", dtype, "The dtype of a tensor.");
 const OpDef defs::PrimDevice = hostOp("(Tensor self) -> any", device, "The device of a tensor.");

@@ -1,6 +1,10 @@
 // host_math: Python arithmetic on ints and floats, with errors instead of overflow.
 #include "ir/ops/host_math.h"
 
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/MathExtras.h"
+
 #include <cmath>
 #include <utility>
 
@@ -121,6 +125,33 @@ bool bothBool(llvm::ArrayRef<Arg> args) {
   return args[0].is<bool>() && args[1].is<bool>();
 }
 
+/// Returns an int as it is, and another number rounded by `function`. LibTorch may have computed it
+/// in f32 or in f64: refuses a number that rounds differently in the two.
+Result<Arg> rounded(const Arg &arg, llvm::function_ref<double(double)> function) {
+  CGC_ASSIGN_OR_RETURN(Number x, number(arg));
+  if (x.isInt)
+    return Arg(x.integer);
+  const double result = function(x.real), ofF32 = function(static_cast<float>(x.real));
+  if (result == ofF32 || std::isnan(result))
+    return Arg(result);
+  return refuse("a number computed from sizes is " + std::to_string(ofF32) + " in f32 and " +
+                std::to_string(result) +
+                " in f64 once it is rounded to an integer; compute it with integers");
+}
+
+/// Returns the nearest value that a floating dtype has.
+double roundedTo(DType dtype, double value) {
+  if (dtype == DType::F64)
+    return value;
+  llvm::APFloat exact(value);
+  bool isInexact;
+  exact.convert(dtype == DType::F16    ? llvm::APFloat::IEEEhalf()
+                : dtype == DType::BF16 ? llvm::APFloat::BFloat()
+                                       : llvm::APFloat::IEEEsingle(),
+                llvm::APFloat::rmNearestTiesToEven, &isInexact);
+  return exact.convertToDouble();
+}
+
 /// Returns the exact power of ints by repeated squaring; `exponent` is not negative.
 Result<Arg> intPower(int64_t base, int64_t exponent) {
   int64_t result = 1;
@@ -197,13 +228,49 @@ Result<Arg> neg(llvm::ArrayRef<Arg> args) {
 }
 
 Result<Arg> ceil(llvm::ArrayRef<Arg> args) {
-  CGC_ASSIGN_OR_RETURN(Number x, number(args[0]));
-  return x.isInt ? Arg(x.integer) : Arg(std::ceil(x.real));
+  return rounded(args[0], [](double x) { return std::ceil(x); });
 }
 
 Result<Arg> floor(llvm::ArrayRef<Arg> args) {
+  return rounded(args[0], [](double x) { return std::floor(x); });
+}
+
+Result<Arg> trunc(llvm::ArrayRef<Arg> args) {
+  return rounded(args[0], [](double x) { return std::trunc(x); });
+}
+
+Result<Arg> round(llvm::ArrayRef<Arg> args) {
+  return rounded(args[0], [](double x) { return std::nearbyint(x); });
+}
+
+Result<Arg> sqrt(llvm::ArrayRef<Arg> args) {
   CGC_ASSIGN_OR_RETURN(Number x, number(args[0]));
-  return x.isInt ? Arg(x.integer) : Arg(std::floor(x.real));
+  return Arg(std::sqrt(x.real));
+}
+
+Result<Arg> identity(llvm::ArrayRef<Arg> args) {
+  CGC_TRY(number(args[0]).status());
+  return args[0];
+}
+
+Result<Arg> to(llvm::ArrayRef<Arg> args) {
+  const DType *dtype = args[1].getIf<DType>();
+  if (!dtype)
+    return args[0];
+  CGC_ASSIGN_OR_RETURN(Number x, number(args[0]));
+  if (*dtype == DType::Bool)
+    return Arg(x.real != 0);
+  if (isFloating(*dtype))
+    return Arg(roundedTo(*dtype, x.real));
+  CGC_ASSIGN_OR_RETURN(const Arg whole, trunc(args));
+  CGC_ASSIGN_OR_RETURN(Arg integer, toInt({whole}));
+  const int64_t value = integer.as<int64_t>();
+  const int bits = static_cast<int>(8 * dtypeSize(*dtype));
+  const bool fits =
+      *dtype == DType::U8 ? llvm::isUIntN(bits, uint64_t(value)) : llvm::isIntN(bits, value);
+  return fits
+             ? Result<Arg>(integer)
+             : refuse(std::to_string(value) + " does not fit in " + std::string(dtypeName(*dtype)));
 }
 
 Result<Arg> maximum(llvm::ArrayRef<Arg> args) {
@@ -288,6 +355,16 @@ Result<Arg> toInt(llvm::ArrayRef<Arg> args) {
   if (!(x.real >= -bound && x.real < bound))
     return overflow();
   return Arg(static_cast<int64_t>(x.real));
+}
+
+Result<Arg> floorToInt(llvm::ArrayRef<Arg> args) {
+  CGC_ASSIGN_OR_RETURN(Number x, number(args[0]));
+  return x.isInt ? Result<Arg>(x.integer) : toInt({Arg(std::floor(x.real))});
+}
+
+Result<Arg> ceilToInt(llvm::ArrayRef<Arg> args) {
+  CGC_ASSIGN_OR_RETURN(Number x, number(args[0]));
+  return x.isInt ? Result<Arg>(x.integer) : toInt({Arg(std::ceil(x.real))});
 }
 
 Result<Arg> toFloat(llvm::ArrayRef<Arg> args) {

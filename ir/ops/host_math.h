@@ -21,8 +21,6 @@ Result<Arg> floorDivide(llvm::ArrayRef<Arg> args);
 Result<Arg> remainder(llvm::ArrayRef<Arg> args);
 Result<Arg> pow(llvm::ArrayRef<Arg> args);
 Result<Arg> neg(llvm::ArrayRef<Arg> args);
-Result<Arg> ceil(llvm::ArrayRef<Arg> args);
-Result<Arg> floor(llvm::ArrayRef<Arg> args);
 Result<Arg> maximum(llvm::ArrayRef<Arg> args);
 Result<Arg> minimum(llvm::ArrayRef<Arg> args);
 Result<Arg> clamp(llvm::ArrayRef<Arg> args);
@@ -34,11 +32,25 @@ Result<Arg> le(llvm::ArrayRef<Arg> args);
 Result<Arg> gt(llvm::ArrayRef<Arg> args);
 Result<Arg> ge(llvm::ArrayRef<Arg> args);
 
+/// Of a number that stands for a 0-d tensor. LibTorch has computed a float in f32 or f64: a number
+/// that the two round to different integers is refused. `to` converts to the dtype of its second
+/// argument, and fails for a number that this dtype cannot hold.
+Result<Arg> ceil(llvm::ArrayRef<Arg> args);
+Result<Arg> floor(llvm::ArrayRef<Arg> args);
+Result<Arg> trunc(llvm::ArrayRef<Arg> args);
+Result<Arg> round(llvm::ArrayRef<Arg> args);
+Result<Arg> sqrt(llvm::ArrayRef<Arg> args);
+Result<Arg> identity(llvm::ArrayRef<Arg> args);
+Result<Arg> to(llvm::ArrayRef<Arg> args);
+
 /// Two bools give a bool, two ints an int. `bitwiseNot` negates a bool, as for a tensor.
 Result<Arg> bitwiseAnd(llvm::ArrayRef<Arg> args);
 Result<Arg> bitwiseOr(llvm::ArrayRef<Arg> args);
 Result<Arg> bitwiseNot(llvm::ArrayRef<Arg> args);
 
+/// prim.floor and prim.ceil of a number of Python, as an int.
+Result<Arg> floorToInt(llvm::ArrayRef<Arg> args);
+Result<Arg> ceilToInt(llvm::ArrayRef<Arg> args);
 /// prim.int, which rounds towards zero; prim.float; prim.bool.
 Result<Arg> toInt(llvm::ArrayRef<Arg> args);
 Result<Arg> toFloat(llvm::ArrayRef<Arg> args);

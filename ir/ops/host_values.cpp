@@ -51,14 +51,21 @@ Arg plain(const Arg &arg) {
   return arg.is<DType>() ? Arg(atenNumber(arg.as<DType>())) : arg;
 }
 
-/// Returns true if `value` can only be a tensor.
-bool isSurelyTensor(const Value *value) {
+/// Returns true if `value` can only be a tensor. An op that also takes numbers gives a tensor if
+/// one of its operands is one.
+bool isSurelyTensor(const Value *value, unsigned depth = 0) {
+  constexpr unsigned kMaxDepth = 8;
   const Node &node = *value->node();
   if (value->isTensor() || node.kind() == NodeKind::GetAttr)
     return true;
-  return node.kind() == NodeKind::CallFunction && !node.is(OpKind::Fallback) &&
-         !hasTrait(node.op(), kHost) && !opSchema(node.op()).listResult &&
-         !opDef(node.op()).evaluate;
+  if (node.kind() != NodeKind::CallFunction || node.is(OpKind::Fallback) ||
+      hasTrait(node.op(), kHost) || opSchema(node.op()).listResult)
+    return false;
+  bool anyTensor = !opDef(node.op()).evaluate;
+  if (depth < kMaxDepth)
+    node.forEachInput(
+        [&](const Value *input) { anyTensor = anyTensor || isSurelyTensor(input, depth + 1); });
+  return anyTensor;
 }
 
 /// Two values that alias one tensor through a no-op, such as `x.to(x.dtype)`, count as different.

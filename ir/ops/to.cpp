@@ -1,6 +1,7 @@
 // aten.to: converts dtype or device.
 #include "ir/ops/batch_rules.h"
 #include "ir/ops/gradient_rules.h"
+#include "ir/ops/host_math.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -21,6 +22,7 @@ const OpDef defs::To = {
     .schema = "(Tensor self, dtype? dtype=none, device? device=none) -> Tensor",
     .traits = kPure | kView | kMove,
     .infer = infer,
+    .evaluate = host::to,
     .rowArgs = [](const InferArgs &) { return RowArgs{"self"}; },
     .batch = batch::copy,
     .gradient = gradient::identity,

@@ -123,6 +123,8 @@ const char *BatchSizes::whyNotLinear(const Node &node, llvm::ArrayRef<Arg> args,
   case OpKind::PrimSubstituted:
   case OpKind::PrimAppend:
   case OpKind::PrimNumToTensor:
+  case OpKind::Detach:
+  case OpKind::Clone:
   case OpKind::PrimItem:
   case OpKind::PrimFloat:
   case OpKind::Neg:
@@ -158,8 +160,13 @@ const char *BatchSizes::whyNotLinear(const Node &node, llvm::ArrayRef<Arg> args,
     return isInteger(a.perRow / b.rest) ? nullptr : kNotLinear;
   }
   case OpKind::PrimInt:
+  case OpKind::PrimFloor:
+  case OpKind::PrimCeil:
   case OpKind::Floor:
   case OpKind::Ceil:
+  case OpKind::Trunc:
+  case OpKind::Round:
+  case OpKind::To:
     return isInteger(at(0).perRow) && isInteger(at(0).rest) ? nullptr : kNotLinear;
   case OpKind::PrimBool:
   case OpKind::PrimNot:

@@ -11,6 +11,7 @@
 #include "passes/specialize/specializer.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Endian.h"
 
 namespace cgc::passes {
 
@@ -40,7 +41,7 @@ bool dependsOnError(const Arg &arg) {
 
 bool takesTensor(OpKind op) {
   return llvm::any_of(ir::opSchema(op).args, [](const ir::SchemaArg &arg) {
-    return arg.kind == ir::ArgKind::TensorOrNumber;
+    return arg.kind == ir::ArgKind::Tensor || arg.kind == ir::ArgKind::TensorOrNumber;
   });
 }
 
@@ -153,6 +154,7 @@ void Specializer::visitCall(Node &node) {
     return diagnoseUntyped(node, args);
   if (node.is(OpKind::HostCall))
     return visitHostCall(node, std::move(args));
+  numbersFromConstants(node, args);
   bool onHost = ir::hasTrait(node.op(), ir::kHost);
   bool allConstant = llvm::all_of(args, [](const Arg &arg) { return arg.isConstant(); });
   if (onHost || (allConstant && ir::opDef(node.op()).evaluate && takesTensor(node.op())))
@@ -242,6 +244,42 @@ void Specializer::infer(Node &node, std::vector<Arg> args) {
   if (node.isInPlace())
     if (Overwritten what = overwritten(node); !what.message.empty())
       error(node, "in-place op: " + what.message, what.cause);
+}
+
+void Specializer::numbersFromConstants(const Node &node, std::vector<Arg> &args) const {
+  if (!ir::opDef(node.op()).evaluate || !takesTensor(node.op()))
+    return;
+  const auto isSize = [](const auto &pair) {
+    return std::get<0>(pair).isValue() && isNumber(std::get<1>(pair));
+  };
+  if (!llvm::any_of(llvm::zip(node.args(), args), isSize))
+    return;
+  for (Arg &arg : args)
+    if (std::optional<Arg> number = arg.isValue() ? numberOf(*arg.value()->node()) : std::nullopt)
+      arg = *std::move(number);
+}
+
+std::optional<Arg> Specializer::numberOf(const Node &node) const {
+  if (node.is(OpKind::To) || node.is(OpKind::Detach)) {
+    std::vector<Arg> args = node.args().vec();
+    std::optional<Arg> self = args[0].isValue() ? numberOf(*args[0].value()->node()) : std::nullopt;
+    if (!self)
+      return std::nullopt;
+    args[0] = *std::move(self);
+    return ir::evaluateEarly(node.op(), args);
+  }
+  const ir::Parameter *parameter = node.kind() == ir::NodeKind::GetAttr && graph_.owner()
+                                       ? graph_.owner()->findParameter(node.target())
+                                       : nullptr;
+  if (!parameter || parameter->kind != ir::Parameter::Kind::Constant || !parameter->data ||
+      parameter->type.rank() != 0)
+    return std::nullopt;
+  const std::byte *bytes = parameter->data->bytes().data();
+  if (parameter->type.dtype == DType::F32)
+    return Arg(double(llvm::support::endian::read<float>(bytes, llvm::endianness::native)));
+  if (parameter->type.dtype == DType::F64)
+    return Arg(llvm::support::endian::read<double>(bytes, llvm::endianness::native));
+  return std::nullopt;
 }
 
 void Specializer::tensorsFromNumbers(Node &node, std::vector<Arg> &args) {

@@ -65,6 +65,10 @@ private:
   void visitHostCall(ir::Node &node, std::vector<ir::Arg> args);
   Result<HostResults> hostResults(const std::string &function,
                                   llvm::ArrayRef<ir::Arg> inputs) const;
+  /// Turns constants of one float into numbers where `node` computes with a number from a size.
+  void numbersFromConstants(const ir::Node &node, std::vector<ir::Arg> &args) const;
+  /// The number of a constant of one float, also through conversions.
+  std::optional<ir::Arg> numberOf(const ir::Node &node) const;
   /// Turns a number (which tracing made from a size) into a 0-d tensor where the op takes only
   /// tensors.
   void tensorsFromNumbers(ir::Node &node, std::vector<ir::Arg> &args);

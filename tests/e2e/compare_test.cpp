@@ -124,6 +124,27 @@ TEST_F(Compare, TakesPaddingThatDependsOnSizes) {
   }
 }
 
+/// A trace computes with sizes in tensors of one number: roots, casts, floors.
+TEST_F(Compare, TakesSizesThatAreTensors) {
+  const fs::path model = models() / "sizes_as_tensors.pt";
+  for (const char *input : {"x=f32[2,36,4]", "x=f32[1,400,4]"}) {
+    const Outcome compiled =
+        cgc({"compile", model, "-o", "plan.cgplan", "--input", input, "--target", "cpu"});
+    ASSERT_EQ(compiled.status, 0) << compiled.err;
+    const Outcome compared = cgc({"compare", "plan.cgplan", model});
+    EXPECT_EQ(compared.status, 0) << input << compared.err << compared.out;
+  }
+}
+
+TEST_F(Compare, TakesModulesWhoseResultNothingReads) {
+  const fs::path model = models() / "unread_results.pt";
+  const Outcome compiled =
+      cgc({"compile", model, "-o", "plan.cgplan", "--input", "x=f32[2,3,8]", "--target", "cpu"});
+  ASSERT_EQ(compiled.status, 0) << compiled.err;
+  const Outcome compared = cgc({"compare", "plan.cgplan", model});
+  EXPECT_EQ(compared.status, 0) << compared.err << compared.out;
+}
+
 /// --precision fp32 converts doubles to floats in the plan, while the converted model in LibTorch
 /// keeps them.
 TEST_F(Compare, TakesDoublesThatThePlanMadeFloats) {

@@ -278,6 +278,7 @@ class Losses(nn.Module):
         y = x.softmax(-1)
         positions = torch.stack([x, x * 0.5], 2)
         two_labels = torch.stack([labels, labels.flip(0)], 1)
+        weight, probabilities = x[0].abs() + 0.1, positions.softmax(1)
         return (nn.functional.mse_loss(x, y), nn.functional.mse_loss(x, y, reduction="sum"),
                 nn.functional.mse_loss(x, y, reduction="none"), nn.functional.l1_loss(x, y),
                 nn.functional.cross_entropy(x, labels),
@@ -286,7 +287,14 @@ class Losses(nn.Module):
                 nn.functional.cross_entropy(x[0], labels[0], label_smoothing=0.1),
                 nn.functional.cross_entropy(positions, two_labels, reduction="sum", ignore_index=2, label_smoothing=0.1),
                 nn.functional.cross_entropy(positions, two_labels, ignore_index=3, label_smoothing=0.1),
-                nn.functional.nll_loss(nn.functional.log_softmax(positions, 1), two_labels))
+                nn.functional.nll_loss(nn.functional.log_softmax(positions, 1), two_labels),
+                nn.functional.cross_entropy(x, labels, weight=weight, ignore_index=2),
+                nn.functional.cross_entropy(positions, two_labels, weight=weight, ignore_index=3, label_smoothing=0.1),
+                nn.functional.cross_entropy(positions, two_labels, weight=weight, reduction="none", label_smoothing=0.1),
+                nn.functional.nll_loss(x, labels, weight=weight, reduction="sum"),
+                nn.functional.cross_entropy(x, y), nn.functional.cross_entropy(x[0], y[0], reduction="sum"),
+                nn.functional.cross_entropy(positions, probabilities, weight=weight, label_smoothing=0.1),
+                nn.functional.cross_entropy(positions, probabilities, weight=weight, reduction="none"))
 
 
 class Layers(nn.Module):
@@ -319,6 +327,63 @@ class PaddedPool(nn.Module):
 
     def forward(self, x):
         return nn.functional.max_pool2d(pad_same(x, [3, 3], [2, 2]), 3, 2)
+
+
+class Grid(nn.Module):
+    """Position embeddings as a square grid, whose side a trace computes as the root of a size in a 0-d tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.positions = nn.Parameter(torch.randn(1, 17, 4))
+
+    def side(self, count):
+        return (count**0.5).to(torch.int64) if isinstance(count, torch.Tensor) else int(count**0.5)
+
+    def forward(self, x, tokens):
+        own = self.side(self.positions.shape[1] - 1)
+        given = self.side(tokens)  # Of the caller.
+        grid = self.positions[:, 1:].reshape(1, own, own, 4).permute(0, 3, 1, 2)
+        grid = nn.functional.interpolate(grid, size=(given, given), mode="bilinear")
+        return x.reshape(x.shape[0], given, given, -1) + grid.permute(0, 2, 3, 1)
+
+
+class SizesAsTensors(nn.Module):
+    """Sizes that a trace casts, rounds and divides as 0-d tensors, in a submodule too."""
+
+    def __init__(self):
+        super().__init__()
+        self.grid = Grid()
+
+    def forward(self, x):
+        x = self.grid(x, x.shape[1])
+        half = torch.floor(torch.tensor(x.shape[2]).float() * torch.tensor(0.29)).long()
+        small = nn.functional.interpolate(x, scale_factor=0.5, mode="bilinear", recompute_scale_factor=True)
+        count = x.shape[1] // 2
+        count = count.to(torch.int64) if isinstance(count, torch.Tensor) else count
+        return x[:, :count], small, x.new_ones(1, half + 2, 2)
+
+
+class UnreadResults(nn.Module):
+    """A trace gives the pooler, whose result nothing reads, no result."""
+
+    class Pooler(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.dense, self.activation = nn.Linear(8, 8), nn.ReLU(inplace=True)
+
+        def forward(self, x):
+            y = self.activation(self.dense(x[:, 0]))
+            y += 1
+            return y
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.pooler = nn.Linear(8, 8), self.Pooler()
+
+    def forward(self, x):
+        x = self.linear(x)
+        self.pooler(x)
+        return x
 
 
 class Block(nn.Module):
@@ -374,6 +439,8 @@ def main():
         torch.jit.trace(layers, example).save(folder / "layers.pt")
         torch.jit.script(layers).save(folder / "layers_scripted.pt")
         torch.jit.trace(PaddedPool(), example[0]).save(folder / "padded_pool.pt")
+        torch.jit.trace(SizesAsTensors(), torch.randn(2, 36, 4)).save(folder / "sizes_as_tensors.pt")
+        torch.jit.trace(UnreadResults(), torch.randn(2, 3, 8)).save(folder / "unread_results.pt")
     numpy.save(folder / "layers_ids.npy", example[1].numpy())
     block = Block().eval().requires_grad_(False)
     trace_autocast(block, torch.randn(2, 5, 64)).save(folder / "autocast.pt")

@@ -54,6 +54,42 @@ TEST(HostMath, AFloatMakesFloats) {
   expectValue(OpKind::Neg, {2.5}, -2.5);
 }
 
+TEST(HostMath, FloorAndCeilOfPythonGiveInts) {
+  expectValue(OpKind::PrimFloor, {-2.5}, -3);
+  expectValue(OpKind::PrimCeil, {-2.5}, -2);
+  expectValue(OpKind::PrimFloor, {7}, 7);
+  expectValue(OpKind::PrimFloor, {100 * 0.29}, 28); // 28.999999999999996
+  expectError(OpKind::PrimCeil, {1e300}, "does not fit in 64 bits");
+}
+
+TEST(HostMath, ATensorOfOneNumberIsRounded) {
+  expectValue(OpKind::Floor, {-2.5}, -3.0);
+  expectValue(OpKind::Ceil, {-2.5}, -2.0);
+  expectValue(OpKind::Trunc, {-2.5}, -2.0);
+  expectValue(OpKind::Round, {2.5}, 2.0);
+  expectValue(OpKind::Round, {3.5}, 4.0);
+  expectValue(OpKind::Floor, {7}, 7);
+  expectValue(OpKind::Sqrt, {16}, 4.0);
+  // Below 29, and 29 in f32.
+  expectError(OpKind::Floor, {100 * double(0.29F)}, "is 29.000000 in f32 and 28.000000 in f64");
+}
+
+TEST(HostMath, ToConvertsAsATensor) {
+  expectValue(OpKind::To, {4.75, DType::I64}, 4);
+  expectValue(OpKind::To, {-4.75, DType::I32}, -4);
+  expectError(OpKind::To, {100 * 0.29, DType::I64}, "is 29.000000 in f32 and 28.000000 in f64");
+  expectValue(OpKind::To, {0.29, DType::F32}, double(0.29F));
+  expectValue(OpKind::To, {0.29, DType::F64}, 0.29);
+  expectValue(OpKind::To, {2049, DType::F16}, 2048.0);
+  expectValue(OpKind::To, {257, DType::BF16}, 256.0);
+  expectValue(OpKind::To, {3, DType::Bool}, true);
+  expectValue(OpKind::To, {255, DType::U8}, 255);
+  expectValue(OpKind::To, {0.5}, 0.5);
+  expectError(OpKind::To, {256, DType::U8}, "256 does not fit in u8");
+  expectError(OpKind::To, {-1, DType::U8}, "-1 does not fit in u8");
+  expectError(OpKind::To, {128, DType::I8}, "128 does not fit in i8");
+}
+
 TEST(HostMath, DivisionIsPythons) {
   expectValue(OpKind::Div, {7, 2}, 3.5);
   expectValue(OpKind::Div, {8, 2}, 4.0);
