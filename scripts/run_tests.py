@@ -13,6 +13,7 @@ a new process. The results are in build/tests/PRESET: results.json, and the outp
 with the same sources goes on where the last one was.
 """
 import argparse
+import fcntl
 import fnmatch
 import hashlib
 import json
@@ -36,9 +37,12 @@ MOST_CASES = 100  # Of a shard.
 # What makes LibTorch choose other kernels. Entries with the label `libtorch` run a sample of their cases under each.
 SETTINGS = [f"ATEN_CPU_CAPABILITY={value}" for value in ("default", "avx2", "avx512")] + [
     f"MKL_ENABLE_INSTRUCTIONS={value}" for value in ("SSE4_2", "AVX2", "AVX512")] + ["ONEDNN_MAX_CPU_ISA=AVX2"]
+AT_EXIT = "(at exit of a shard)"  # In place of a case, if a process failed after its cases had passed.
 SAMPLE = 1 / 50  # The part of the cases that runs under one setting.
 
 BEGIN = re.compile(r"\[ RUN      \] (\S+)$")
+# A finding of a sanitizer after which the process goes on, or ends only at its exit.
+FINDING = re.compile(r"(WARNING: ThreadSanitizer|ERROR: \w+Sanitizer): |^\S+:\d+:\d+: runtime error: ")
 END = re.compile(r"\[ +(OK|FAILED|SKIPPED) +\] ([\w/.]+).*\((\d+) ms\)$")
 
 
@@ -132,14 +136,17 @@ def shuffled(cases, rng):
     return [case for group in groups for case in group]
 
 
-def key_of_sources():
-    """A hash of the sources, or None outside of a clone."""
+def key_of(preset):
+    """A hash of the sources and of the build's programs and libraries, or None outside of a clone."""
     def git(*arguments):
         return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=True).stdout
     try:
         untracked = git("ls-files", "--others", "--exclude-standard", "-z").split(b"\0")
         parts = [git("rev-parse", "HEAD"), git("diff", "HEAD", "--binary")] + [
             name + (ROOT / name.decode()).read_bytes() for name in untracked if name]
+        for folder in ("bin", "lib"):
+            for file in sorted((ROOT / "build" / preset / folder).iterdir()):
+                parts.append(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}".encode())
     except (OSError, subprocess.CalledProcessError):
         return None
     return hashlib.sha256(b"".join(parts)).hexdigest()
@@ -253,6 +260,7 @@ class Run:
         process = self.start(entry, [*command, f"--gtest_filter={':'.join(left)}", "--gtest_shuffle", f"--gtest_random_seed={self.seed}",
                                      "--gtest_color=no"])
         begun, current, lines, began, late = self.Begun(), None, [], time.monotonic(), threading.Event()
+        ran, any_failed = [], False
         done = threading.Event()
 
         def watch():
@@ -264,13 +272,16 @@ class Run:
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
         for line in process.stdout:
-            if match := BEGIN.search(line):
-                current, lines, began = left.get(match[1]), [], time.monotonic()
+            if (match := BEGIN.search(line)) and match[1] in left:
+                current, lines, began = left[match[1]], [], time.monotonic()
                 begun.count += 1
             elif current and (match := END.search(line)) and match[2] == current.name:
                 status = {"OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}[match[1]]
+                any_failed |= status == "failed"  # By gtest, which then ends with status 1.
+                if status == "passed" and any(FINDING.search(text) for text in lines):
+                    status = "failed"
                 self.add(entry, current, status, int(match[3]) / 1000, "".join(lines))
-                left.pop(current.name)
+                ran.append(left.pop(current.name))
                 current, lines, began = None, [], time.monotonic()
             else:
                 lines.append(line)
@@ -288,13 +299,15 @@ class Run:
             status, text = ("timeout", f"no result after {entry.seconds} s\n") if late.is_set() else ("crashed", f"the process {how}\n")
             self.add(entry, current, status, time.monotonic() - began, "".join(lines) + text)
             left.pop(current.name)
-        elif begun and not left and code not in (0, 1):  # gtest's status is 1 if a case failed.
-            self.add(entry, Case("(at exit of a shard)"), "crashed", 0, begun.output)
+        elif begun and (left or code != (1 if any_failed else 0)):
+            # Between two cases, or at the exit of the process: a leak, say. The cases that have run may share the fault.
+            self.add(entry, Case(AT_EXIT), "crashed", 0, begun.output, ran)
         return begun
 
     # Results.
 
-    def add(self, entry, case, status, seconds, output):
+    def add(self, entry, case, status, seconds, output, rerun=None):
+        """Records a result. `rerun`: the cases that may show the failure again, if they are not `case` alone."""
         result = {"entry": entry.name, "case": case.name, "where": case.where, "status": status, "seconds": round(seconds, 3)}
         if status == "skipped":
             result["reason"] = " ".join(line.strip() for line in output.splitlines()[1:] if line.strip())
@@ -303,19 +316,24 @@ class Run:
                 return
             self.results.append(result)
             entry.finished[status] += 1
-            if self.journal:
-                self.journal.write(json.dumps(result) + "\n")
-                self.journal.flush()
-            if status in ("passed", "skipped"):
-                return
             file = self.folder / "failed" / (re.sub(r"[^\w.]+", "_", f"{entry.name}.{case.name}") + ".log")
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(output)
+            try:
+                if self.journal:
+                    self.journal.write(json.dumps(result) + "\n")
+                    self.journal.flush()
+                if status in ("passed", "skipped"):
+                    return
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(output)
+            except OSError as error:  # A full disk. The results are still printed.
+                print(f"run_tests: cannot write below {self.folder.relative_to(ROOT)}: {error.strerror}", file=sys.stderr)
+                if status in ("passed", "skipped"):
+                    return
             lines = output.splitlines()
             if len(lines) > 60:
                 lines = lines[:40] + [f"... {len(lines) - 55} lines ..."] + lines[-15:]
             print(f"{status.upper()}: {entry.name} {case.name}", *(f"  {line}" for line in lines), f"  in {case.where or entry.name}; all output: "
-                  f"{file.relative_to(ROOT)}", f"  to run it alone: {entry.rerun([case])}", sep="\n", flush=True)
+                  f"{file.relative_to(ROOT)}", f"  to run it alone: {entry.rerun(rerun or [case])}", sep="\n", flush=True)
 
     def interrupt(self, *_):
         self.interrupted = True
@@ -330,8 +348,9 @@ class Run:
             if lines and lines[0] == key:
                 known = [json.loads(line) for line in lines[1:] if line.endswith("}")]
                 passed = {(r["entry"], r["case"]): r for r in known if r["status"] in ("passed", "skipped")}
+                at_exit = {r["entry"] for r in known if r["case"] == AT_EXIT}
                 for entry in self.entries:
-                    if entry.sets_up or not entry.is_gtest:
+                    if entry.sets_up or not entry.is_gtest or entry.name in at_exit:
                         continue
                     for case in entry.cases:
                         if result := passed.get((entry.name, case.name)):
@@ -383,6 +402,8 @@ def main():
     parser.add_argument("--seed", type=int, default=None, help="of the random order")
     parser.add_argument("--list", action="store_true", help="print the cases, each with its entry and place, and run none")
     options = parser.parse_args()
+    if options.jobs < 1:
+        parser.error("--jobs takes a number above 0")
     if options.seed is None:
         options.seed = random.randrange(1, 99999)
     folder = ROOT / "build/tests" / options.preset
@@ -428,9 +449,20 @@ def main():
         sys.exit("run_tests: no case matches")
     # Long cases first, so that none runs alone at the end.
     entries.sort(key=lambda e: (not e.sets_up, e.is_gtest, "families" not in e.labels, not e.requires))
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = (folder / ".lock").open("w")  # Held until the process ends.
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print("waiting for another run of this preset's tests", flush=True)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    (folder / "results.json").unlink(missing_ok=True)
+    wanted = {(entry.name, case.name) for entry in entries for case in entry.cases}
     print(f"preset {options.preset}: {count} cases, {options.jobs} at a time, order of seed {options.seed}", flush=True)
     run = Run(folder, entries, options)
-    run.go(key_of_sources())
+    run.go(key_of(options.preset))
+    never_run = wanted - {(r["entry"], r["case"]) for r in run.results}
+    run.results += [{"entry": entry, "case": case, "where": "", "status": "never run", "seconds": 0} for entry, case in sorted(never_run)]
     seconds = time.monotonic() - begin
     (folder / "results.json").write_text(json.dumps({"seed": options.seed, "seconds": round(seconds, 1), "cases": run.results}, indent=0))
     all_statuses = Counter(result["status"] for result in run.results)

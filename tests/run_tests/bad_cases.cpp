@@ -31,10 +31,29 @@ class Parameters : public testing::TestWithParam<int> {};
 TEST_P(Parameters, Pass) {}
 INSTANTIATE_TEST_SUITE_P(All, Parameters, testing::Range(0, 20));
 
-/// Fails at the exit of the process, as a leak does, and only if its case has run.
+/// Each fails at the exit of the process, as a leak does, and only if its case has run.
 class ExitStatus : public testing::Test {};
 TEST_F(ExitStatus, IsBad) {
   atexit([] { _Exit(23); });
+}
+class ExitStatusOne : public testing::Test {};
+TEST_F(ExitStatusOne, IsThatOfAFailedCase) {
+  atexit([] { _Exit(1); });
+}
+
+/// Ends the process between two cases.
+class AfterTheSuite : public testing::Test {
+protected:
+  static void TearDownTestSuite() { abort(); }
+};
+TEST_F(AfterTheSuite, TheProcessEnds) {}
+
+class Sanitized : public testing::Test {};
+TEST_F(Sanitized, GoesOnAfterARace) {
+  fprintf(stderr, "WARNING: ThreadSanitizer: data race (pid=1)\n");
+}
+TEST_F(Sanitized, PrintsTheNameOfAnotherCase) {
+  printf("[ RUN      ] Another.Case\n");
 }
 
 } // namespace

@@ -33,6 +33,9 @@ def run(*entries, seed=1, key=None):
     return {r["case"]: r["status"] for r in one.results}, one.results, output.getvalue()
 
 
+ENDS = ("ExitStatus", "AfterTheSuite")  # Suites that end their process.
+
+
 def without(cases, *names):
     return [case for case in cases if not case.name.startswith(names)]
 
@@ -44,7 +47,7 @@ class RunTests(unittest.TestCase):
                    "Misbehaving.Crashes": "crashed", "Misbehaving.Exits": "crashed", "Misbehaving.Hangs": "timeout"}
         for seed in (1, 2, 3):
             program = entry()
-            program.cases = without(program.cases, "ExitStatus")
+            program.cases = without(program.cases, *ENDS, "Sanitized")
             statuses, results, output = run(program, seed=seed)
             self.assertEqual(statuses, wanted)
             self.assertEqual(len(results), len(wanted))
@@ -57,26 +60,40 @@ class RunTests(unittest.TestCase):
             self.assertIn("the last words", (FOLDER / "failed/program.Misbehaving.Crashes.log").read_text())
 
     def test_a_bad_exit_of_a_shard_is_a_failure(self):
+        for suite, how in (("ExitStatus.", "exit status 23"), ("ExitStatusOne.", "exit status 1"), ("AfterTheSuite.", "SIGABRT")):
+            for seed in range(1, 7):  # The suite is the last of its process, or is not.
+                program = entry()
+                program.cases = [case for case in program.cases if case.name.startswith((suite, "All"))]
+                statuses, _, output = run(program, seed=seed)
+                self.assertEqual(statuses.pop(run_tests.AT_EXIT), "crashed")
+                self.assertEqual(set(statuses.values()), {"passed"})
+                self.assertEqual(len(statuses), 21)
+                self.assertIn(how, output)
+                self.assertIn(suite, output[output.index("to run it alone"):])
+
+    def test_a_finding_of_a_sanitizer_fails_its_case(self):
         program = entry()
-        program.cases = [case for case in program.cases if case.name.startswith(("ExitStatus", "All"))]
+        program.cases = [case for case in program.cases if case.name.startswith("Sanitized")]
         statuses, _, output = run(program)
-        self.assertEqual(statuses.pop("(at exit of a shard)"), "crashed")
-        self.assertEqual(set(statuses.values()), {"passed"})
-        self.assertIn("exit status 23", output)
+        self.assertEqual(statuses["Sanitized.GoesOnAfterARace"], "failed")
+        self.assertEqual(statuses["Sanitized.PrintsTheNameOfAnotherCase"], "passed")
+        self.assertIn("data race", output)
 
     def test_a_program_that_does_not_start_fails_its_cases(self):
         program = entry()
+        count = len(program.cases)
         program.command = ["/bin/false"]
         statuses, results, _ = run(program)
         self.assertEqual(set(statuses.values()), {"failed"})
-        self.assertEqual(len(results), 28)
+        self.assertEqual(len(results), count)
 
     def test_a_case_without_the_fixture_fails(self):
         program = entry("after", requires=["fixture"])
+        count = len(program.cases)
         broken = entry("fixture", ["/bin/false"], [], sets_up=["fixture"])
         statuses, _, _ = run(program, broken)
         self.assertEqual(set(statuses.values()), {"failed"})
-        self.assertEqual(len(statuses), 29)
+        self.assertEqual(len(statuses), count + 1)
 
     def test_an_interrupted_run_goes_on(self):
         program = entry()
@@ -84,8 +101,9 @@ class RunTests(unittest.TestCase):
         FOLDER.mkdir(parents=True, exist_ok=True)
         known = {"entry": "program", "case": "All/Parameters.Pass/3", "where": "", "status": "passed", "seconds": 77}
         failed = known | {"case": "All/Parameters.Pass/4", "status": "failed"}
-        for key, seconds in (("same", 77), ("other", 0)):
-            (FOLDER / "journal").write_text("\n".join(["same", json.dumps(known), json.dumps(failed), '{"half']) + "\n")
+        at_exit = known | {"case": run_tests.AT_EXIT, "status": "crashed"}  # Which of its cases did it is not known.
+        for key, more, seconds in (("same", [], 77), ("other", [], 0), ("same", [json.dumps(at_exit)], 0)):
+            (FOLDER / "journal").write_text("\n".join(["same", json.dumps(known), json.dumps(failed), *more, '{"half']) + "\n")
             again = entry()
             again.cases = [case for case in again.cases if case.name.startswith("All/")]
             statuses, results, _ = run(again, key=key)
