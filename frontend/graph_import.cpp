@@ -28,19 +28,16 @@ namespace {
 
 constexpr unsigned kMaxDepth = 64; ///< Bounds the nesting of blocks and inlined functions.
 
-bool assignsAttribute(const Block &block) {
-  return llvm::any_of(block.nodes(), [](const Node *node) {
-    return node->kind() == prim::SetAttr || llvm::any_of(node->blocks(), [](const Block *inner) {
-             return assignsAttribute(*inner);
-           });
-  });
-}
-
-bool writesAttribute(const Block &block, const torch::jit::AliasDb &aliases) {
+/// Returns true if `block` may change an attribute of a module, or calls what Inline() leaves.
+bool mayChangeAttribute(const Block &block, const torch::jit::AliasDb &aliases,
+                        unsigned depth = 0) {
   return llvm::any_of(block.nodes(), [&](const Node *node) {
-    return (node->kind() == prim::GetAttr && aliases.hasWriters(node->output())) ||
-           llvm::any_of(node->blocks(),
-                        [&](const Block *inner) { return writesAttribute(*inner, aliases); });
+    return node->kind() == prim::SetAttr || node->kind() == prim::CallMethod ||
+           node->kind() == prim::CallFunction ||
+           (node->kind() == prim::GetAttr && aliases.hasWriters(node->output())) ||
+           llvm::any_of(node->blocks(), [&](const Block *inner) {
+             return depth >= kMaxDepth || mayChangeAttribute(*inner, aliases, depth + 1);
+           });
   });
 }
 
@@ -49,7 +46,7 @@ bool isPure(torch::jit::Graph &graph) {
   const std::shared_ptr<torch::jit::Graph> flat = graph.copy();
   torch::jit::Inline(*flat);
   const torch::jit::AliasDb aliases(flat);
-  return !assignsAttribute(*flat->block()) && !writesAttribute(*flat->block(), aliases) &&
+  return !mayChangeAttribute(*flat->block(), aliases) &&
          llvm::none_of(flat->inputs(),
                        [&](const Value *input) { return aliases.hasWriters(input); });
 }

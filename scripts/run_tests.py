@@ -10,7 +10,7 @@
 The tests are the entries of ctest. An entry with the label `gtest` is split into shards, whose cases run in a random order
 (--seed repeats it). If a case ends its process, or runs for more than its limit, it fails, and the other cases of its shard run in
 a new process. The results are in build/tests/PRESET: results.json, and the output of every failed case. After an interruption, a run
-with the same sources goes on where the last one was.
+with the same sources and programs goes on where the last one was.
 """
 import argparse
 import fcntl
