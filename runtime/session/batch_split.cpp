@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <ranges>
 
 namespace cgc {
 namespace {
@@ -18,6 +19,10 @@ BatchSplit::BatchSplit(std::vector<BatchBucket> buckets, int64_t maxRows)
   std::ranges::stable_sort(buckets_, std::greater(), &BatchBucket::rows);
   const bool timesKnown =
       std::ranges::all_of(buckets_, [](const BatchBucket &bucket) { return bucket.micros > 0; });
+  // More rows never take less: an estimate that falls is wrong, and a measured time then is noise.
+  double least = 0;
+  for (BatchBucket &bucket : std::views::reverse(buckets_))
+    least = bucket.micros = std::max(bucket.micros, least);
   // cost[n] is the least time of n rows: that of a first run and of the rows that it leaves.
   std::vector<double> cost(maxRows + 1, 0);
   first_.resize(maxRows);
@@ -28,7 +33,8 @@ BatchSplit::BatchSplit(std::vector<BatchBucket> buckets, int64_t maxRows)
     };
     size_t best = 0;
     for (size_t i = 1; i < buckets_.size(); ++i)
-      if (costOf(buckets_[i]) < costOf(buckets_[best]) * kLess)
+      // Of two buckets that take all rows, the smaller one is not slower and pads less.
+      if (buckets_[i].rows >= rows || costOf(buckets_[i]) < costOf(buckets_[best]) * kLess)
         best = i;
     for (size_t i = 0; i < buckets_.size(); ++i)
       if (buckets_[i].rows == rows)

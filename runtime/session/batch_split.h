@@ -18,8 +18,9 @@ struct BatchBucket {
 /// Splits batches over the buckets of one entry that differ in the batch only. Immutable.
 class BatchSplit final {
 public:
-  /// `buckets` is not empty. A batch has `maxRows` rows at most. If the time of a bucket is
-  /// unknown, each run counts as one row more than its bucket has.
+  /// `buckets` is not empty. A batch has `maxRows` rows at most. A bucket whose time is less than
+  /// that of a smaller bucket counts as if it took as long. If the time of a bucket is unknown,
+  /// each run counts as one row more than its bucket has.
   BatchSplit(std::vector<BatchBucket> buckets, int64_t maxRows);
 
   int64_t maxRows() const { return int64_t(first_.size()); }
@@ -29,8 +30,8 @@ public:
   const BatchBucket *smallest(int64_t rows) const;
   /// Replaces `runs` by the runs of a batch of `rows` rows, from 1 to maxRows(): one run of the
   /// bucket with exactly that batch, else those whose times have the least sum; of several such
-  /// choices the one with the largest buckets first. All rows of a bucket are in use except in the
-  /// last run. Allocates nothing if `runs` has the capacity.
+  /// choices the one with the largest buckets first, none of them larger than smallest(). All rows
+  /// of a bucket are in use except in the last run. Allocates nothing if `runs` has the capacity.
   void split(int64_t rows, std::vector<BucketRun> &runs) const;
 
 private:

@@ -60,6 +60,22 @@ TEST(BatchSplit, FollowsTheTimesOfBuckets) {
   EXPECT_THAT(runs, ElementsAre(BucketRun{1, RowRange{0, 2, 3}}, BucketRun{0, RowRange{2, 1, 3}}));
 }
 
+TEST(BatchSplit, PadsToTheSmallestBucketIfTimesFall) {
+  std::vector<BucketRun> runs;
+  const BatchSplit split({{0, 1, 9}, {1, 4, 10}, {2, 16, 8}}, 20);
+  split.split(2, runs);
+  EXPECT_THAT(runs, ElementsAre(BucketRun{1, RowRange{0, 2, 2}}));
+  // 16 rows count as 10, and so do 4.
+  split.split(5, runs);
+  EXPECT_THAT(runs, ElementsAre(BucketRun{2, RowRange{0, 5, 5}}));
+  split.split(18, runs);
+  EXPECT_THAT(runs,
+              ElementsAre(BucketRun{2, RowRange{0, 16, 18}}, BucketRun{1, RowRange{16, 2, 18}}));
+  // A time that falls does not make single rows look slow: three of them take less than 11.
+  BatchSplit({{0, 1, 3}, {1, 4, 11}, {2, 16, 8}}, 16).split(3, runs);
+  EXPECT_EQ(runs.size(), 3u);
+}
+
 TEST(BatchSplit, CountsRowsIfATimeIsUnknown) {
   const BatchSplit split({{0, 1, 0}, {1, 4, 100}}, 8);
   std::vector<BucketRun> runs;
