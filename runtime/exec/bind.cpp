@@ -3,6 +3,8 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/no_throw.h"
+#include "runtime/kernels/kernel_writes.h"
+#include "runtime/plan/validate_access.h"
 
 #include <algorithm>
 #include <array>
@@ -292,6 +294,35 @@ struct Enqueuer {
   }
 };
 
+/// The kernel of a launch that leaves bytes of its results as they are; else null.
+const KernelLaunch *partialWriter(const LaunchRecord &record) {
+  const auto *launch = std::get_if<KernelLaunch>(&record.op);
+  const Kernel *kernel = launch ? findKernel(launch->kernel) : nullptr;
+  return kernel && !writesAll(*kernel) ? launch : nullptr;
+}
+
+/// Refuses a launch that could leave bytes of a result that no earlier record wrote: later records
+/// would read what other models left in a shared arena. validate() does not know the kernels.
+Status checkPartialWrites(const PlanData &plan, const Bucket &bucket) {
+  if (std::ranges::none_of(bucket.records, partialWriter))
+    return Status::ok();
+  uint64_t steps = kMaxWrittenSteps;
+  AccessCheck access(bucket, steps);
+  for (const LaunchRecord &record : bucket.records) {
+    const std::string name = recordText(plan, recordName(record), record.location);
+    if (const KernelLaunch *launch = partialWriter(record))
+      for (const TensorId id : launch->writes)
+        if (id != kNoTensor && !access.hasValue(id))
+          return Status(Code::InvalidFile,
+                        name + ": it writes some rows of tensor " + std::to_string(uint32_t(id)) +
+                            " only, and no earlier record writes all of it; compile the plan "
+                            "again");
+    if (const Status status = access.add(record); !status.isOk())
+      return status.withContext(name);
+  }
+  return Status::ok();
+}
+
 std::byte *arenaAddress(uint64_t offset, const BucketMemory &memory) {
   const auto after = std::ranges::upper_bound(memory.arena, offset, {}, &ArenaPart::begin);
   CGC_CHECK(after != memory.arena.begin() && "every tensor of the arena has memory");
@@ -330,6 +361,7 @@ uint64_t constantReads(const KernelLaunch &launch, const Bucket &bucket) {
 Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket &bucket,
                                              const BucketMemory &memory, const Libraries &libraries,
                                              std::vector<std::string> &notes) {
+  CGC_TRY(checkPartialWrites(plan, bucket));
   const Binder binder(plan, bucket, memory, libraries, notes);
   std::vector<BoundRecord> records;
   records.reserve(bucket.records.size());

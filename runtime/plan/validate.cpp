@@ -26,9 +26,6 @@ constexpr size_t kMaxOpLibraries = 64;
 // Limit in bytes on the weights, the largest arena, and all inputs and outputs together, and on the
 // elements of one tensor. Sums and products of such sizes fit into 64 bits.
 constexpr uint64_t kMaxBytes = uint64_t(1) << 48;
-// Limit on the byte runs that WrittenBytes::covers may examine for a plan, beyond one for each
-// read.
-constexpr uint64_t kMaxSteps = 1 << 20;
 
 /// Checks one plan. `where_` names the object being checked, for messages.
 class Validator {
@@ -342,7 +339,7 @@ private:
   std::string where_;
   uint64_t bytes_ = 0;      ///< Total size of the buffers checked so far.
   uint64_t arenaBytes_ = 0; ///< Size of the largest arena so far.
-  uint64_t steps_ = kMaxSteps;
+  uint64_t steps_ = kMaxWrittenSteps;
 };
 
 } // namespace

@@ -45,6 +45,15 @@ Status AccessCheck::add(const LaunchRecord &record) {
   return checkOrder(record);
 }
 
+bool AccessCheck::hasValue(TensorId id) {
+  const TensorRef &accessed = tensor(id);
+  ++steps_; // The first run of a read does not count against the limit.
+  const BufferKind buffer = accessed.slot.buffer;
+  return buffer == BufferKind::Weight || buffer == BufferKind::Input ||
+         buffer == BufferKind::State ||
+         written_[{buffer, accessed.slot.index}].covers(accessed, steps_);
+}
+
 bool AccessCheck::writesOutput(uint32_t index) {
   const IoTensor &output = bucket_.outputs[index];
   return written_[{BufferKind::Output, index}].coversFirst(
@@ -73,12 +82,7 @@ Status AccessCheck::checkWork(const LaunchRecord &record) const {
 
 Status AccessCheck::checkOrder(const LaunchRecord &record) {
   for (TensorId id : recordReads(record)) {
-    const TensorRef &accessed = tensor(id);
-    ++steps_; // The first run of a read does not count against the limit.
-    const BufferKind buffer = accessed.slot.buffer;
-    if (buffer != BufferKind::Weight && buffer != BufferKind::Input &&
-        buffer != BufferKind::State &&
-        !written_[{accessed.slot.buffer, accessed.slot.index}].covers(accessed, steps_))
+    if (!hasValue(id))
       return fail("it reads tensor " + std::to_string(uint32_t(id)) +
                   ", which no earlier record has written" +
                   (steps_ > 0 ? "" : ", as far as can be seen: it was written in too many parts"));

@@ -10,6 +10,10 @@
 
 namespace cgc {
 
+/// Limit on the byte runs that WrittenBytes::covers may examine for a plan, beyond one for each
+/// read.
+inline constexpr uint64_t kMaxWrittenSteps = 1 << 20;
+
 /// Takes the records of a bucket in order. InvalidFile says what is wrong; the caller adds which
 /// record it is.
 class AccessCheck final {
@@ -21,6 +25,10 @@ public:
   /// Checks that `record`, whose tensors exist, reads only what was written, writes neither weights
   /// nor inputs nor one byte twice, and does work in proportion to the bytes of its tensors.
   Status add(const LaunchRecord &record);
+
+  /// Whether every byte of the tensor has a value: records have written it, or it belongs to a
+  /// weight, an input or a state.
+  bool hasValue(TensorId id);
 
   /// Whether records have written all of the output at this index.
   bool writesOutput(uint32_t index);

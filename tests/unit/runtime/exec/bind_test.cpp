@@ -2,6 +2,7 @@
 #include "runtime/exec/bind.h"
 #include "runtime/exec/gpu.h"
 #include "runtime/kernels/kernel_table.h"
+#include "runtime/kernels/rowwise/embedding_backward.h"
 #include "tests/unit/runtime/sample_plan.h"
 
 #include <gmock/gmock.h>
@@ -135,6 +136,52 @@ TEST(BindRecords, AKernelOfAnotherAbiOrWithOtherArgumentsIsRefused) {
     EXPECT_EQ(bindStatus(launch).code(), Code::InvalidFile);
     EXPECT_THAT(bindStatus(launch).message(), HasSubstr("the number of arguments is not that"));
   }
+}
+
+/// The status of binding embedding_backward of 2 rows of x into a table of 4, after `before`.
+/// Tensor 2 is the table, 3 its first half.
+Status bindEmbeddingBackward(std::vector<LaunchRecord> before, BufferKind buffer) {
+  PlanData plan;
+  plan.target = DeviceKind::Cuda;
+  Bucket bucket;
+  bucket.arenaBytes = 64;
+  bucket.tensors = {dense(BufferKind::Weight, 0, 0, DType::F32, {2, 4}),
+                    dense(BufferKind::Weight, 1, 0, DType::I64, {2}),
+                    dense(buffer, 0, 0, DType::F32, {4, 4}),
+                    dense(buffer, 0, 0, DType::F32, {2, 4})};
+  KernelLaunch launch;
+  launch.kernel = "embedding_backward_f32";
+  launch.abiHash = findKernel(launch.kernel)->abiHash;
+  launch.grid[0] = 2;
+  launch.block[0] = kEmbeddingBackwardThreads;
+  launch.reads = {id(0), id(1)};
+  launch.writes = {id(2)};
+  launch.ints = {-1};
+  bucket.records = std::move(before);
+  bucket.records.push_back({launch});
+  alignas(64) std::byte memory[64];
+  const std::vector<std::byte *> addresses = {memory, memory};
+  BucketMemory places;
+  places.weights = &addresses;
+  places.states = &addresses;
+  places.arena = {{0, memory}};
+  std::vector<std::string> notes;
+  return bindRecords(plan, bucket, places, {}, notes).status();
+}
+
+/// A kernel that writes only some rows would show later records what another model left in the
+/// arena.
+TEST(BindRecords, AKernelThatWritesSomeRowsNeedsARecordThatWritesAll) {
+  const auto refused = HasSubstr("kernel embedding_backward_f32: it writes some rows of "
+                                 "tensor 2 only, and no earlier record writes all of it");
+  const Status none = bindEmbeddingBackward({}, BufferKind::Arena);
+  EXPECT_EQ(none.code(), Code::InvalidFile);
+  EXPECT_THAT(none.message(), refused);
+  EXPECT_THAT(bindEmbeddingBackward({{Memset{id(3), 0}}}, BufferKind::Arena).message(), refused);
+  EXPECT_THAT(bindEmbeddingBackward({{Memset{id(2), 0}}}, BufferKind::Arena).message(),
+              Not(refused));
+  // A state has a value from the beginning.
+  EXPECT_THAT(bindEmbeddingBackward({}, BufferKind::State).message(), Not(refused));
 }
 
 TEST(CheckGpu, NamesTheCardAndTheNextStep) {
