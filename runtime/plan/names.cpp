@@ -24,6 +24,10 @@ bool isPrintableUtf8(std::string_view s) {
           (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f))
         return false;
     }
+    // U+202A to U+202E and U+2066 to U+2069 change the order in which a terminal shows text.
+    if (lead == 0xe2 && ((byte(i + 1) == 0x80 && byte(i + 2) >= 0xaa && byte(i + 2) <= 0xae) ||
+                         (byte(i + 1) == 0x81 && byte(i + 2) >= 0xa6 && byte(i + 2) <= 0xa9)))
+      return false;
     i += extra + 1;
   }
   return true;

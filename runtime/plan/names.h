@@ -8,7 +8,8 @@ namespace cgc {
 
 inline constexpr size_t kMaxNameBytes = 4096;
 
-/// Whether `s` is UTF-8 without control characters. Names are printed in terminals and JSON.
+/// Whether `s` is UTF-8 without control characters and without those that change the direction of
+/// text. Names are printed in terminals and JSON.
 bool isPrintableUtf8(std::string_view s);
 
 /// Whether `s` is a name that can be looked up in a table of kernels, libraries or ops: 1 to 256

@@ -1,5 +1,6 @@
 // validate(): each invariant of plan.h is violated once and must be named.
 #include "runtime/plan/gemm_call.h"
+#include "runtime/plan/names.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/unit/runtime/sample_plan.h"
 
@@ -65,6 +66,11 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Violation{"UnknownTarget", [](auto &p, auto &) { p.target = DeviceKind(9); },
                   "unknown target 9"},
+        Violation{"ProducerWithDirectionOfText",
+                  [](auto &p, auto &) { p.producer = "a\u202e"; }, "producer is not printable"},
+        Violation{"EntryNameWithIsolatedText",
+                  [](auto &p, auto &) { p.entries[1].name = "a\u2066b"; },
+                  "not printable text"},
         Violation{"ProducerWithControlCharacters", [](auto &p, auto &) { p.producer = "\x1b[2J"; },
                   "producer is not printable"},
         Violation{"PrecisionOfIntegers", [](auto &p, auto &) { p.precision = DType::I64; },
@@ -404,6 +410,14 @@ INSTANTIATE_TEST_SUITE_P(
                   [](auto &, auto &b) { library(b).library = "/tmp/evil.so"; },
                   "not an identifier", true}),
     [](const auto &info) { return info.param.name; });
+
+/// U+2029 and U+202F are beside the characters that change the direction of text.
+TEST(Names, MayNotChangeTheDirectionOfText) {
+  for (const char *name : {"\u202a", "\u202e", "\u2066", "\u2069"})
+    EXPECT_FALSE(isPrintableUtf8(name)) << name;
+  for (const char *name : {"\u2029", "\u202f", "\u2065", "\u206a", "\u05d0", "\u00e9"})
+    EXPECT_TRUE(isPrintableUtf8(name)) << name;
+}
 
 TEST(Validate, NamesAreUtf8) {
   const auto isName = [](std::string name) { return isPlanName(name); };
