@@ -27,6 +27,60 @@ uint32_t crcOf(const void *data, size_t size) {
   return llvm::crc32(llvm::ArrayRef<uint8_t>(static_cast<const uint8_t *>(data), size));
 }
 
+// Limit on the uncompressed bytes of all records: so many, and so many for each byte of the file.
+// Exporters store tensors uncompressed.
+constexpr uint64_t kAlwaysAllowedBytes = 16 << 20, kBytesPerFileByte = 16;
+
+/// InvalidFile names the record with which the records in `root` take more than a file of
+/// `fileBytes` may unpack to.
+Status checkSizes(const std::vector<ZipEntry> &entries, std::string_view root, uint64_t fileBytes) {
+  uint64_t left = kAlwaysAllowedBytes + kBytesPerFileByte * fileBytes;
+  for (const ZipEntry &entry : entries) {
+    if (!entry.name.starts_with(root))
+      continue;
+    if (entry.size > left)
+      return Status(Code::InvalidFile,
+                    "with the record '" + std::string(entry.name) + "' of " +
+                        std::to_string(entry.size) + " bytes, a file of " +
+                        std::to_string(fileBytes) + " bytes unpacks to more than " +
+                        std::to_string(kAlwaysAllowedBytes + kBytesPerFileByte * fileBytes) +
+                        " bytes; export the model again");
+    left -= entry.size;
+  }
+  return Status::ok();
+}
+
+/// Brackets inside each other. LibTorch's parser calls itself for each.
+constexpr size_t kMostNestedBrackets = 500;
+
+/// The most brackets of TorchScript source that are inside each other, those in strings excepted.
+size_t nestedBrackets(std::string_view source) {
+  size_t depth = 0, most = 0;
+  bool isComment = false;
+  for (size_t i = 0; i < source.size(); ++i) {
+    const char c = source[i];
+    if (c == '(' || c == '[' || c == '{') // In comments, too: LibTorch reads types in them.
+      most = std::max(most, ++depth);
+    else if (c == ')' || c == ']' || c == '}')
+      depth -= depth > 0;
+    else if (c == '#' || c == '\n')
+      isComment = c == '#';
+    else if ((c == '"' || c == '\'') && !isComment) {
+      const std::string triple(3, c);
+      const bool isTriple = source.substr(i, 3) == triple;
+      i += isTriple ? 3 : 1;
+      for (; i < source.size(); ++i) {
+        if (source[i] == '\\')
+          ++i;
+        else if (isTriple ? source.substr(i, 3) == triple : source[i] == c || source[i] == '\n')
+          break;
+      }
+      i += isTriple ? 2 : 0;
+    }
+  }
+  return most;
+}
+
 /// A record that a pickle references.
 struct Record {
   std::string name;
@@ -176,19 +230,33 @@ Status checkArchive(const std::string &path) {
   // The archive's records are in one folder, that of its first entry. Other tools add files beside.
   const std::string_view first = entries->empty() ? "" : entries->front().name;
   const std::string_view root = first.substr(0, first.find('/') + 1);
+  CGC_TRY(checkSizes(*entries, root, file.bytes().size()));
   for (const ZipEntry &entry : *entries) {
     if (!entry.name.starts_with(root))
       continue;
+    const auto isTooDeep = [&](const void *data, size_t size) {
+      return entry.name.substr(root.size()).starts_with("code/") && entry.name.ends_with(".py") &&
+             nestedBrackets({static_cast<const char *>(data), size}) > kMostNestedBrackets;
+    };
     uint32_t crc = 0;
+    bool tooDeep = false;
     if (entry.isStored) {
       const auto bytes = storedBytes(file.bytes(), entry);
       if (!bytes)
         return broken;
       crc = crcOf(bytes->data(), bytes->size());
+      tooDeep = isTooDeep(bytes->data(), bytes->size());
     } else {
       auto [data, size] = reader.getRecord(std::string(entry.name.substr(root.size())));
       crc = crcOf(data.get(), size);
+      tooDeep = isTooDeep(data.get(), size);
     }
+    if (tooDeep)
+      return Status(Code::InvalidFile, "the source in the record '" + std::string(entry.name) +
+                                           "' has more than " +
+                                           std::to_string(kMostNestedBrackets) +
+                                           " brackets inside each other; write the expression in "
+                                           "parts and export the model again");
     if (crc != entry.crc)
       return Status(Code::InvalidFile, "the record '" + std::string(entry.name) +
                                            "' is damaged: its bytes do not have the checksum in "

@@ -23,6 +23,8 @@ constexpr WrongFile kWrongModels[] = {
     {"model.safetensors", "safetensors"},
     {"picture.png", "PNG"},
     {"truncated.pt", "truncated.pt"},
+    {"bomb.pt", "unpacks to more than"},
+    {"nested.pt", "more than 500 brackets inside each other"},
     {"text", "text"},
 };
 

@@ -2,6 +2,7 @@
 import subprocess
 import sys
 import warnings
+import zipfile
 from pathlib import Path
 
 import numpy
@@ -412,6 +413,23 @@ def export_openclip(folder, name, config, precision):
                    check=True, stdout=sys.stderr)
 
 
+def hostile_archives(folder):
+    """Writes bomb.pt, a small file of many zeros, and nested.pt, whose source has 100,000 parentheses."""
+    torch.jit.script(nn.Identity()).save(folder / "identity.pt")
+    with zipfile.ZipFile(folder / "identity.pt") as archive:
+        records = {name: archive.read(name) for name in archive.namelist()}
+    root = next(iter(records)).split("/")[0]
+    with zipfile.ZipFile(folder / "bomb.pt", "w", zipfile.ZIP_DEFLATED) as bomb:
+        for name, data in records.items():
+            bomb.writestr(name, data)
+        bomb.writestr(f"{root}/extra/zeros", bytes(64 << 20))
+    with zipfile.ZipFile(folder / "nested.pt", "w", zipfile.ZIP_DEFLATED) as nested:
+        for name, data in records.items():
+            deep = name.endswith(".py")
+            nested.writestr(name, data.replace(b"return ", b"return " + b"(" * 100000) if deep else data)
+    (folder / "identity.pt").unlink()
+
+
 def main():
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
@@ -468,6 +486,7 @@ def main():
         torch.jit.trace(Norms(), torch.randn(4, 64)).save(folder / "norms.pt")
         torch.jit.trace(t5(), torch.arange(16).reshape(2, 8)).save(folder / "t5.pt")
 
+    hostile_archives(folder)
     torch.save({"weight": torch.ones(3)}, folder / "pickle.pt")
     torch.save({"weight": torch.ones(3)}, folder / "old_pickle.pt", _use_new_zipfile_serialization=False)
     program = torch.export.export(nn.Linear(2, 2), (torch.ones(1, 2),))
