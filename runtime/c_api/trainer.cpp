@@ -24,6 +24,7 @@ Result<TrainerOptions> optionsOf(const cgc_trainer_options *given) {
   options.context.threads = o.threads;
   options.stepsInFlight = orDefault(o.steps_in_flight, options.stepsInFlight);
   options.prefix = text(o.prefix);
+  options.words = {"any_plan", "cgc_trainer_load_model", "another cgc_trainer_options::prefix"};
   return options;
 }
 

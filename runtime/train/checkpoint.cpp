@@ -1,7 +1,7 @@
 // Trainer: checkpoints, and the weights of other programs.
 #include "runtime/base/check.h"
-#include "runtime/kernels/reference_elements.h"
 #include "runtime/train/folder.h"
+#include "runtime/train/model_file.h"
 #include "runtime/train/trainer_impl.h"
 
 #include <algorithm>
@@ -25,10 +25,10 @@ bool isOfModel(const State &state) {
   return state.role == StateRole::Parameter || state.role == StateRole::Buffer;
 }
 
-Status another(const std::string &difference) {
-  return {Code::Usage,
-          "the checkpoint is of another model or optimizer: " + difference +
-              "; use the plan that wrote it, or load its weights alone with loadModel"};
+Status another(const std::string &difference, const TrainerWords &words) {
+  return {Code::Usage, "the checkpoint is of another model or optimizer: " + difference +
+                           "; use the plan that wrote it, or load its weights alone with " +
+                           words.loadModel};
 }
 
 std::string text(const SafetensorsMetadata &metadata, const std::string &key) {
@@ -36,48 +36,26 @@ std::string text(const SafetensorsMetadata &metadata, const std::string &key) {
   return found == metadata.end() ? std::string() : found->second;
 }
 
-/// Whether the file's tensor can become the state: the same dtype, or 16 bits for f32.
-bool converts(DType from, DType to) {
-  return from == to || (to == DType::F32 && (from == DType::F16 || from == DType::BF16));
-}
-
-template <class T> void toFloats(std::span<const std::byte> from, std::vector<std::byte> &floats) {
-  const size_t count = from.size() / sizeof(T);
-  floats.resize(count * sizeof(float));
-  for (size_t i = 0; i < count; ++i) {
-    T element;
-    std::memcpy(&element, from.data() + i * sizeof(T), sizeof(T));
-    const float value = reference::toFloat(element);
-    std::memcpy(floats.data() + i * sizeof(float), &value, sizeof(value));
-  }
-}
-
 /// Adds the bytes of the tensors in `file`, which must be these and no others, to `values`.
-Status match(const SafetensorsFile &file, const std::vector<Trainer::Impl::FileTensor> &tensors,
-             std::vector<std::pair<const State *, std::span<const std::byte>>> &values) {
+Status match(const SafetensorsFile &file, const std::vector<FileTensor> &tensors,
+             std::vector<std::pair<const State *, std::span<const std::byte>>> &values,
+             const TrainerWords &words) {
   std::set<std::string> known;
   for (const auto &[name, state] : tensors) {
     const SafetensorsTensor *const tensor = file.find(name);
     if (!tensor)
-      return another("it has no '" + name + "'");
+      return another("it has no '" + name + "'", words);
     if (tensor->dtype != state->dtype || tensor->sizes != state->sizes)
       return another("'" + name + "' is " + shapeText(tensor->dtype, tensor->sizes) +
-                     " instead of " + shapeText(state->dtype, state->sizes));
+                         " instead of " + shapeText(state->dtype, state->sizes),
+                     words);
     values.emplace_back(state, tensor->bytes);
     known.insert(name);
   }
   for (const SafetensorsTensor &tensor : file.tensors())
     if (!known.contains(tensor.name))
-      return another("it has '" + tensor.name + "', which the plan does not have");
+      return another("it has '" + tensor.name + "', which the plan does not have", words);
   return Status::ok();
-}
-
-/// A view of the bytes of a state, which are only read.
-TensorView viewOf(const State &state, std::span<const std::byte> bytes) {
-  CGC_CHECK(bytes.size() == *tensorBytes(state.dtype, state.sizes));
-  static std::byte empty; // A tensor without elements still needs an address.
-  auto *const data = bytes.empty() ? &empty : const_cast<std::byte *>(bytes.data());
-  return {data, state.dtype, DeviceKind::Cpu, state.sizes, {}};
 }
 
 } // namespace
@@ -118,8 +96,8 @@ std::vector<size_t> averagesOf(std::span<const State> states) {
   return averages;
 }
 
-std::vector<Trainer::Impl::FileTensor> Trainer::Impl::tensorsOf(std::string_view file,
-                                                                uint64_t microBatches) const {
+std::vector<FileTensor> Trainer::Impl::tensorsOf(std::string_view file,
+                                                 uint64_t microBatches) const {
   const std::vector<State> &states = plan->data().states;
   std::vector<FileTensor> tensors;
   if (file == kAverageFile &&
@@ -231,7 +209,8 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
       const bool exists = std::filesystem::exists(path, ignored),
                  isWanted = !tensorsOf(name, 0).empty();
       if (exists != isWanted)
-        return another(exists ? "it has averages, and the plan keeps none" : "it has no averages")
+        return another(exists ? "it has averages, and the plan keeps none" : "it has no averages",
+                       options.words)
             .withContext(where);
       if (!exists)
         continue;
@@ -239,13 +218,13 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
     CGC_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(path));
     const std::string version = text(file.metadata(), kVersionKey);
     if (version != kVersion)
-      return Status(Code::InvalidFile,
-                    where + " is " +
-                        (version.empty()
-                             ? "no checkpoint of cgc; load the weights alone with loadModel"
-                             : "a checkpoint of version " + version +
-                                   ", and this cgc reads version " + kVersion +
-                                   "; go on with the cgc that wrote it"));
+      return Status(
+          Code::InvalidFile,
+          where + " is " +
+              (version.empty()
+                   ? "no checkpoint of cgc; load the weights alone with " + options.words.loadModel
+                   : "a checkpoint of version " + version + ", and this cgc reads version " +
+                         kVersion + "; go on with the cgc that wrote it"));
     // What all files say must be equal.
     if (files.empty()) {
       step = text(file.metadata(), kStepKey);
@@ -269,14 +248,16 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
       CGC_TRY(count.status().withContext(where));
       savedMicroBatches = *count;
     }
-    CGC_TRY(match(files.back(), tensorsOf(name, savedMicroBatches), values).withContext(where));
+    CGC_TRY(match(files.back(), tensorsOf(name, savedMicroBatches), values, options.words)
+                .withContext(where));
   }
   if (!how.anyPlan && planHash != structureHash())
     return Status(
         Code::Usage,
-        where + ": the checkpoint is of another plan with the same states: its steps would not be "
-                "those of this plan, bit by bit; load it with LoadOptions::anyPlan, or use the "
-                "plan that wrote it");
+        where +
+            ": the checkpoint is of another plan with the same states: its steps would not be "
+            "those of this plan, bit by bit; load it with " +
+            options.words.anyPlan + ", or use the plan that wrote it");
 
   CGC_TRY(recreateIfLost());
   const DeviceGuard guard(implOf(*engine).device);
@@ -299,52 +280,20 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
 }
 
 Result<std::vector<std::string>> Trainer::Impl::loadModel(const std::string &path) {
-  CGC_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::open(path));
-  std::vector<std::pair<const State *, const SafetensorsTensor *>> found;
-  std::set<std::string_view> rest;
-  for (const SafetensorsTensor &tensor : file.tensors())
-    rest.insert(tensor.name);
-  for (const auto &[name, state] : tensorsOf(kModelFile, /*microBatches=*/0)) {
-    const SafetensorsTensor *const tensor = file.find(name);
-    if (!tensor)
-      return Status(Code::Usage, "'" + path + "' has no '" + name +
-                                     "': it is of another model, or its names need another "
-                                     "TrainerOptions::prefix");
-    std::vector<const State *> targets = {state};
-    if (const State &average = averaged(*state); &average != state)
-      targets.push_back(&average);
-    for (const State *target : targets) {
-      if (!converts(tensor->dtype, target->dtype) || tensor->sizes != target->sizes)
-        return Status(Code::Usage, "'" + path + "' is of another model: '" + name + "' is " +
-                                       shapeText(tensor->dtype, tensor->sizes) + " instead of " +
-                                       shapeText(target->dtype, target->sizes));
-      found.emplace_back(target, tensor);
-    }
-    rest.erase(tensor->name);
-  }
-  std::vector<std::string> unused(rest.begin(), rest.end());
+  std::vector<FileTensor> tensors = tensorsOf(kModelFile, /*microBatches=*/0);
+  for (size_t i = 0, count = tensors.size(); i < count; ++i)
+    if (const State &average = averaged(*tensors[i].state); &average != tensors[i].state)
+      tensors.push_back({tensors[i].name, &average});
+  CGC_ASSIGN_OR_RETURN(const ModelFile file, ModelFile::open(path, tensors, options.words));
   broken = {Code::Failed, "the states are incomplete: loading '" + path +
                               "' did not finish; call load() or reset()"};
-  std::vector<std::byte> floats;
-  for (const auto &[state, tensor] : found) {
-    std::span<const std::byte> bytes = tensor->bytes;
-    if (tensor->dtype != state->dtype) {
-      if (tensor->dtype == DType::F16)
-        toFloats<reference::F16>(bytes, floats);
-      else
-        toFloats<reference::BF16>(bytes, floats);
-      bytes = floats;
-    }
-    if (Status written = implOf(*context).transferState(indexOf(*state), viewOf(*state, bytes),
-                                                        /*toState=*/true);
-        !written.isOk()) {
-      broken = std::move(written);
-      return broken;
-    }
-  }
-  broken = refreshCopies();
+  Status written = file.forEach([&](size_t i, std::span<const std::byte> bytes) {
+    const State &state = *tensors[i].state;
+    return implOf(*context).transferState(indexOf(state), viewOf(state, bytes), /*toState=*/true);
+  });
+  broken = written.isOk() ? refreshCopies() : std::move(written);
   CGC_TRY(broken);
-  return unused;
+  return file.unused();
 }
 
 } // namespace cgc

@@ -30,6 +30,14 @@ inline constexpr std::string_view kCheckpointFiles[] = {kModelFile, kOptimizerFi
 /// The largest value of TrainerOptions::stepsInFlight.
 inline constexpr size_t kMaxStepsInFlight = 1024;
 
+/// What messages call the ways out that they advise, in the words of the interface that prints
+/// them.
+struct TrainerWords {
+  std::string anyPlan = "LoadOptions::anyPlan";
+  std::string loadModel = "loadModel";
+  std::string prefix = "another TrainerOptions::prefix";
+};
+
 struct TrainerOptions {
   EngineOptions engine = {};
   ContextOptions context = {};
@@ -43,6 +51,7 @@ struct TrainerOptions {
   /// What files leave out at the front of the names of states, such as "model." if the module that
   /// was compiled has the model as its member `model`. Names that do not begin with it are kept.
   std::string prefix = {};
+  TrainerWords words = {};
 };
 
 /// A step that is complete.
@@ -158,9 +167,10 @@ public:
 
   /// Gives the states of the roles `parameter` and `buffer` the values of a file of safetensors, as
   /// the start of a training; averages start there, too. The file may be a checkpoint's
-  /// `model.safetensors` or that of another program; f16 and bf16 are converted to f32, every other
-  /// dtype must be equal. Returns the names of the tensors that no state took. All or nothing, as
-  /// load(). Usage if a state is not in the file or has other sizes or another dtype there.
+  /// `model.safetensors`, for which its folder stands, or that of another program; f16 and bf16 are
+  /// converted to f32, every other dtype must be equal. Returns the names of the tensors that no
+  /// state took. All or nothing, as load(). Usage if a state is not in the file or has other sizes
+  /// or another dtype there.
   Result<std::vector<std::string>> loadModel(const std::string &path);
 
   // Only the thread that uses the trainer may read these counters.

@@ -4,7 +4,7 @@
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/busy_scope.h"
 #include "runtime/exec/context_impl.h"
-#include "runtime/train/safetensors.h"
+#include "runtime/train/model_file.h"
 #include "runtime/train/step_results.h"
 #include "runtime/train/trainer.h"
 
@@ -62,11 +62,6 @@ struct Trainer::Impl {
   /// Usage if two states have the same name in a file, or one has that of a file's notes.
   Status checkFileNames() const;
   Status save(const std::string &folder, const std::map<std::string, std::string> &notes);
-  /// A tensor of a file: the state that it holds, under its name there.
-  struct FileTensor {
-    std::string name;
-    const State *state;
-  };
   /// The tensors of a file of a checkpoint in the middle of so many micro-batches: accumulated
   /// gradients only if there are some. None of the averages' file if the plan has no averages.
   std::vector<FileTensor> tensorsOf(std::string_view file, uint64_t microBatches) const;

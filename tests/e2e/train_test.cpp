@@ -381,6 +381,58 @@ TEST_F(Train, NamesOtherCheckpoints) {
   expectError(train({"--resume", "run"}), 3, {"run/optimizer.safetensors", "cut short"});
 }
 
+/// A plan with another schedule and batch continues a checkpoint at the same sample on request.
+TEST_F(Train, ResumesFromAnotherPlanOnRequest) {
+  makeStep({"--batch", "8,16"});
+  ASSERT_EQ(train({"--batch", "8", "--steps", "2", "--checkpoint", "run"}).status, 0);
+  const Outcome one = train({"--batch", "16", "--steps", "1", "--resume", "run", "--json"});
+  ASSERT_EQ(one.status, 0) << one.err;
+  makeStep({"--clip-norm", "1e6"});
+  expectError(train({"--resume", "run"}), 2, {"load it with --resume-any-plan"});
+  const Outcome any = train({"--steps", "1", "--resume", "run", "--resume-any-plan", "--json"});
+  ASSERT_EQ(any.status, 0) << any.err;
+  EXPECT_NEAR(losses(parseJson(any, "train"))[0], losses(parseJson(one, "train"))[0], 1e-5);
+  expectError(train({"--resume-any-plan"}), 2, {"--resume-any-plan", "--resume"});
+}
+
+/// Weights of a checkpoint are the start of another training, and those of a run of `evaluate`.
+TEST_F(Train, WeightsAreTheStart) {
+  makeStep();
+  ASSERT_EQ(train({"--steps", "4", "--checkpoint", "run"}).status, 0);
+  const Outcome on = train({"--steps", "1", "--resume", "run", "--json"});
+  ASSERT_EQ(on.status, 0) << on.err;
+  ASSERT_EQ(compile({"--optimizer", "sgd,lr=0"}).status, 0);
+  const auto first = [&](const std::string &weights) {
+    const Outcome outcome =
+        train({"--batch", "16", "--steps", "1", "--weights", weights, "--json"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return losses(parseJson(outcome, "train")).at(0);
+  };
+  const double loss = first("run");
+  EXPECT_EQ(first("run/model.safetensors"), loss);
+  const Outcome fresh = train({"--steps", "1", "--json"});
+  EXPECT_LT(loss, losses(parseJson(fresh, "train"))[0]);
+  expectError(train({"--weights", "run/optimizer.safetensors"}), 2,
+              {"--weights", "has no 'layers.0.bias'", "of the compiled module's state_dict"});
+  expectError(train({"--weights", "run", "--resume", "run"}), 2, {"--weights", "--resume"});
+  expectError(train({"--resume", "run"}), 2, {"load its weights alone with --weights"});
+  const auto evaluate = [&](const std::vector<std::string> &more) {
+    std::vector<std::string> arguments = {"run",      "mlp.cgplan", "--entry", "evaluate",
+                                          "--input",  "x=random:1", "--input", "y=random:1",
+                                          "--output", "loss.npy"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = cgc(arguments);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return readFile(folder / "loss.npy");
+  };
+  EXPECT_NE(evaluate({}), evaluate({"--checkpoint", "run"}));
+  EXPECT_EQ(evaluate({"--checkpoint", "run"}), evaluate({"--checkpoint", "run/model.safetensors"}));
+  makePlan();
+  expectError(cgc({"run", "plan.cgplan", "--entry", "forward", "--checkpoint", "run", "--input",
+                   "image=random:0", "--input", "text=random:0"}),
+              2, {"--checkpoint", "cgc compile --train"});
+}
+
 /// A process that ends in the middle of a checkpoint leaves the one before.
 TEST_F(Train, AnEndWithoutWarningLeavesAWholeCheckpoint) {
   makeStep();

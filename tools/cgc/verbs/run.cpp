@@ -1,6 +1,7 @@
 // cgc run: runs one entry of a plan and writes its outputs.
 #include "runtime/base/file.h"
 #include "runtime/base/training_names.h"
+#include "runtime/train/trainer.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/file_arguments.h"
 #include "tools/cgc/cli/host_modules.h"
@@ -26,7 +27,7 @@ namespace cgc::tool {
 namespace {
 
 struct Options {
-  std::string plan, entry, output, executor = "graph";
+  std::string plan, entry, output, checkpoint, executor = "graph";
   std::vector<std::string> inputs;
   std::optional<int64_t> batch;
   std::vector<std::string> opLibraries;
@@ -194,6 +195,7 @@ Status run(const Options &options) {
   CGC_ASSIGN_OR_RETURN(std::vector<Job> jobs, makeJobs(sources, options.output));
   FileArguments files;
   files.reads(options.plan).reads(options.opLibraries).reads(options.hostModules);
+  files.reads(options.checkpoint).reads(options.checkpoint + "/" + std::string(kModelFile));
   // Holds one job's inputs at a time: those of all jobs together may not fit into memory.
   std::optional<BoundInputs> inputs;
   for (Job &job : jobs) {
@@ -217,6 +219,8 @@ Status run(const Options &options) {
                                        .parallelBranches = !options.noBranches,
                                        .threads = options.threads},
                                       options.separateBuffers, options.hostModules));
+  if (!options.checkpoint.empty())
+    CGC_TRY(runner->loadWeights(options.checkpoint).withContext("--checkpoint"));
   if (options.seed) {
     int64_t seed = *options.seed;
     CGC_TRY(runner->context().writeState(kSeedState, {&seed, DType::I64, DeviceKind::Cpu, {}, {}}));
@@ -259,6 +263,12 @@ Verb addRun(CLI::App &app) {
                    "Use the bucket with this dimension 0 [the first that fits the files]")
       ->type_name("N")
       ->check(CLI::Range(int64_t(1), kMaxBatch));
+  command
+      ->add_option("--checkpoint", options->checkpoint,
+                   "Run a training plan with these weights: a checkpoint's folder, or a file of "
+                   "safetensors")
+      ->type_name("DIR")
+      ->check(requireName);
   command
       ->add_option("--output", options->output,
                    "Where to write the output; several become Y.0.npy, Y.1.npy, ...; * stands for "

@@ -4,6 +4,7 @@
 #include "runtime/base/training_names.h"
 #include "runtime/exec/requirements.h"
 #include "runtime/kernels/reference.h"
+#include "runtime/train/model_file.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/host_modules.h"
 #include "tools/cgc/cli/libraries.h"
@@ -113,12 +114,35 @@ Status Runner::prepare(EngineOptions engine, const ContextOptions &context) {
   context_.emplace(std::move(prepared));
   for (const std::string &note : context_->notes())
     logInfo(note);
+  return refreshCopies();
+}
+
+Status Runner::refreshCopies() {
   if (plan_.data().findEntry(kRefreshEntry)) {
     int64_t steps = 0;
     const TensorView output{&steps, DType::I64, DeviceKind::Cpu, {}, {}};
     CGC_TRY(context_->run(kRefreshEntry, {}, {&output, 1}));
   }
   return Status::ok();
+}
+
+Status Runner::loadWeights(const std::string &path) {
+  std::vector<FileTensor> tensors;
+  for (const State &state : plan_.data().states)
+    if (state.role == StateRole::Parameter || state.role == StateRole::Buffer)
+      tensors.push_back({state.name, &state});
+  if (tensors.empty())
+    return {Code::Usage, "the plan has no states that a checkpoint could set: give a plan of cgc "
+                         "compile --train"};
+  CGC_ASSIGN_OR_RETURN(
+      const ModelFile file,
+      ModelFile::open(path, tensors,
+                      {.prefix = "to be those of the compiled module's state_dict"}));
+  CGC_TRY(file.forEach([&](size_t i, std::span<const std::byte> bytes) {
+    const State &state = *tensors[i].state;
+    return context_->writeState(state.name, viewOf(state, bytes));
+  }));
+  return refreshCopies();
 }
 
 Result<std::vector<HostTensor>> Runner::run(const Entry &entry, size_t bucket,

@@ -31,6 +31,9 @@ public:
   /// Runs one bucket and returns its outputs.
   Result<std::vector<HostTensor>> run(const Entry &entry, size_t bucket,
                                       std::vector<HostTensor> &inputs);
+  /// Gives the parameters and buffers of a training plan the values of a file of safetensors or of
+  /// a checkpoint's folder. Usage if the plan has none or the file does not fit.
+  Status loadWeights(const std::string &path);
   Context &context() { return *context_; }
   BucketStats stats(const Entry &entry, size_t bucket) const {
     return *context_->stats(entry.name, bucket);
@@ -38,6 +41,8 @@ public:
 
 private:
   explicit Runner(Plan plan) : plan_(std::move(plan)) {}
+  /// Gives the 16-bit copies, if the plan has any, the values of their parameters.
+  Status refreshCopies();
   Status prepare(EngineOptions engine, const ContextOptions &context);
   Plan plan_;
   std::optional<Engine> engine_;

@@ -32,10 +32,10 @@ constexpr size_t kMaxAccumulate = 65536;
 constexpr uint64_t kMaxSeed = uint64_t(1) << 53;
 /// The notes of a checkpoint that say which batches come next.
 constexpr const char *kSeedNote = "data.seed", *kShuffleNote = "data.shuffle",
-                     *kSamplesNote = "data.samples";
+                     *kSamplesNote = "data.samples", *kSizeNote = "data.batch_size";
 
 struct Options {
-  std::string plan, executor = "graph", resume, checkpoint, curve;
+  std::string plan, executor = "graph", resume, weights, checkpoint, curve;
   std::vector<std::string> data;
   std::vector<double> lr;
   std::optional<uint64_t> steps, logEvery, seed;
@@ -43,7 +43,7 @@ struct Options {
   uint64_t checkpointEvery = 0;
   size_t accumulate = 0; ///< 0: whole steps.
   int device = 0, threads = 0;
-  bool shuffle = false, failOnNan = false, json = false;
+  bool resumeAnyPlan = false, shuffle = false, failOnNan = false, json = false;
   PeerFlags against;
 };
 
@@ -79,8 +79,10 @@ Status checkFolder(const std::string &option, const std::string &folder) {
 }
 
 /// Continues the checkpoint of --resume: its states, and the order of its data.
-Status resume(Trainer &trainer, const Options &options, size_t samples, BatchOptions &order) {
-  CGC_ASSIGN_OR_RETURN(const CheckpointInfo info, trainer.load(options.resume));
+Status resume(Trainer &trainer, const Options &options, size_t samples, uint64_t batch,
+              BatchOptions &order) {
+  CGC_ASSIGN_OR_RETURN(const CheckpointInfo info,
+                       trainer.load(options.resume, {.anyPlan = options.resumeAnyPlan}));
   const auto note = [&](const char *name) {
     const auto found = info.notes.find(name);
     return found == info.notes.end() ? std::string() : found->second;
@@ -100,6 +102,16 @@ Status resume(Trainer &trainer, const Options &options, size_t samples, BatchOpt
   order.shuffle = note(kShuffleNote) == "true";
   CGC_ASSIGN_OR_RETURN(order.seed, number(kSeedNote, 0));
   CGC_ASSIGN_OR_RETURN(order.first, number(kBatchNote, info.step));
+  CGC_ASSIGN_OR_RETURN(const uint64_t size, number(kSizeNote, batch));
+  if (size == 0)
+    return {Code::InvalidFile, fmt::format("the checkpoint {} has the note {} '0'; resume from "
+                                           "another checkpoint",
+                                           options.resume, kSizeNote)};
+  if (size != batch) {
+    // The same pass, from the sample at which it was left, rounded down to a batch.
+    const uint64_t perPass = std::max<uint64_t>(samples / size, 1);
+    order.first = order.first / perPass * (samples / batch) + order.first % perPass * size / batch;
+  }
   const std::string before = note(kSamplesNote);
   if (!before.empty() && before != std::to_string(samples))
     logWarning(fmt::format("the checkpoint {} was written with {} samples, and there are {}: the "
@@ -122,6 +134,8 @@ Result<Trainer> createTrainer(std::shared_ptr<const Plan> plan, const Options &o
   trainer.engine.referencePath = libraryPath(kReferenceLibrary);
   trainer.context.threads = options.threads;
   trainer.stepsInFlight = stepsInFlight(options.accumulate);
+  trainer.words = {"--resume-any-plan", "--weights",
+                   "to be those of the compiled module's state_dict"};
   return Trainer::create(std::move(plan), std::move(trainer));
 }
 
@@ -137,7 +151,7 @@ Status train(const Options &options) {
   files.reads(options.plan).reads(options.against.model).writes("--curve", options.curve);
   for (const std::string &data : options.data) // NAME=PATH, or a path.
     files.reads(data).reads(data.substr(data.find('=') + 1));
-  for (const std::string &folder : {options.checkpoint, options.resume})
+  for (const std::string &folder : {options.checkpoint, options.resume, options.weights})
     if (!folder.empty()) {
       files.reads(folder);
       for (const std::string_view file : kCheckpointFiles)
@@ -183,8 +197,16 @@ Status train(const Options &options) {
                      .seed = options.seed.value_or(0),
                      .pinned = onGpu,
                      .slots = batchSlots(options.accumulate)};
+  const auto batch = static_cast<uint64_t>(bucket->inputs[0].sizes[0]);
   if (!options.resume.empty())
-    CGC_TRY(resume(trainer, options, data.samples(), order));
+    CGC_TRY(resume(trainer, options, data.samples(), batch, order));
+  if (!options.weights.empty()) {
+    auto unused = trainer.loadModel(options.weights);
+    CGC_TRY(unused.status().withContext("--weights"));
+    if (!unused->empty())
+      logInfo(fmt::format("--weights {}: the model takes none of {}", options.weights,
+                          joinNames(*unused)));
+  }
   if (options.seed && plan->data().findState(kSeedState))
     CGC_TRY(trainer.set(kSeedState, static_cast<double>(*options.seed)));
   if (!options.lr.empty())
@@ -206,7 +228,8 @@ Status train(const Options &options) {
                            .failOnNan = options.failOnNan,
                            .notes = {{kSeedNote, std::to_string(order.seed)},
                                      {kShuffleNote, order.shuffle ? "true" : "false"},
-                                     {kSamplesNote, std::to_string(data.samples())}},
+                                     {kSamplesNote, std::to_string(data.samples())},
+                                     {kSizeNote, std::to_string(batch)}},
                            .onLog = [&] { return meter.read().status(); }};
   deferStop();
   CGC_ASSIGN_OR_RETURN(TrainingResult result, runTraining(trainer, *reader, training, *progress));
@@ -318,6 +341,18 @@ Verb addTrain(CLI::App &app) {
           ->check(requireName)
           ->excludes(shuffle)
           ->excludes(seed);
+  command
+      ->add_flag("--resume-any-plan", options->resumeAnyPlan,
+                 "Also resume from a checkpoint that another plan with the same states wrote: with "
+                 "another schedule, batch or target")
+      ->needs(resume);
+  command
+      ->add_option("--weights", options->weights,
+                   "Start from these parameters and buffers: a file of safetensors, or a "
+                   "checkpoint's folder")
+      ->type_name("FILE")
+      ->check(requireName)
+      ->excludes(resume);
   command
       ->add_option("--checkpoint", options->checkpoint,
                    "The folder to write at the end, or when interrupted")
