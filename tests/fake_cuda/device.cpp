@@ -75,7 +75,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int dev
       *value = kSharedBytes;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMajor:
-      *value = 9;
+      *value = state.major;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMinor:
       *value = 0;

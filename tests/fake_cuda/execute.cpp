@@ -17,7 +17,8 @@ struct Executor {
       thisThread.isInHostFunction = true;
       launch.hostCode();
       thisThread.isInHostFunction = false;
-    } else if (!launch.arguments)
+    } else if (!launch.arguments ||
+               !hasBoundShape(launch.function, *launch.arguments, launch.grid, launch.block))
       state.sticky = cudaErrorLaunchFailure;
     else if (inaccessibleOperand(*launch.arguments, [&](const std::byte *data, uint64_t bytes) {
                return state.isAccessible(launch.device, data, bytes);

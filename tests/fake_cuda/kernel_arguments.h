@@ -4,6 +4,8 @@
 
 #include "runtime/kernels/kernel_table.h"
 
+#include <cuda_runtime_api.h>
+
 #include <cstddef>
 #include <functional>
 #include <span>
@@ -25,6 +27,8 @@ struct KernelArguments {
   /// The leading rows of the results that a kernel with a tail launch computes; its tail launch
   /// computes the others. Negative without a tail launch.
   int64_t mainRows = -1;
+  /// The CTAs of the launch and of its tail launch, and the threads of a CTA.
+  uint32_t grid[3], tailBlocks, block[3];
   Operand fewReads[kFewReads], fewWrites[kFewWrites];
   /// The operands of a launch that has more, which live until the program ends; else null.
   const Operand *manyReads, *manyWrites;
@@ -48,6 +52,9 @@ bool isKernel(const void *function);
 const KernelArguments::Operand *
 inaccessibleOperand(const KernelArguments &arguments,
                     const std::function<bool(const std::byte *, uint64_t bytes)> &isAccessible);
+/// Whether the launch, or tail launch, has the shape that its parameter was made for. On a GPU,
+/// another shape leaves results out.
+bool hasBoundShape(const void *function, const KernelArguments &arguments, dim3 grid, dim3 block);
 /// Computes the launch, or tail launch, with the kernel's reference.
 void runReference(const void *function, const KernelArguments &arguments);
 

@@ -93,6 +93,8 @@ KernelParameters withTail(size_t row, const LaunchView &launch, KernelArguments 
       gemm->tile->schedule(numbers.m, numbers.n, launch.grid[0], /*clustersAtOnce=*/1);
   const int64_t mainRows = std::min(schedule.clusterRows * 2 * gemm->tile->tileM, numbers.m);
   KernelParameters::TailLaunch tail{.function = nullptr, .blocks = 2 * schedule.pairs};
+  arguments.grid[0] -= tail.blocks;
+  arguments.tailBlocks = tail.blocks;
   if (mainRows < numbers.m) {
     arguments.mainRows = mainRows;
     tail.function = &kTails[row];
@@ -114,6 +116,8 @@ Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &a
   CGC_CHECK(launch.ints.size() <= std::size(arguments.ints) &&
             launch.floats.size() <= std::size(arguments.floats) &&
             "the fake kernels have room for every row's numbers");
+  std::ranges::copy(launch.grid, arguments.grid);
+  std::ranges::copy(launch.block, arguments.block);
   std::ranges::copy(launch.ints, arguments.ints);
   std::ranges::copy(launch.floats, arguments.floats);
   return withTail(kRow, launch, arguments);
@@ -183,6 +187,15 @@ inaccessibleOperand(const KernelArguments &arguments,
           o.data && bytes > 0 && !isAccessible(static_cast<const std::byte *>(o.data), bytes))
         return &o;
   return nullptr;
+}
+
+bool hasBoundShape(const void *function, const KernelArguments &arguments, dim3 grid, dim3 block) {
+  const auto is = [](dim3 shape, uint32_t x, uint32_t y, uint32_t z) {
+    return shape.x == x && shape.y == y && shape.z == z;
+  };
+  const auto &[x, y, z] = arguments.grid;
+  return is(block, arguments.block[0], arguments.block[1], arguments.block[2]) &&
+         (isTail(function) ? is(grid, arguments.tailBlocks, 1, 1) : is(grid, x, y, z));
 }
 
 void runReference(const void *function, const KernelArguments &arguments) {

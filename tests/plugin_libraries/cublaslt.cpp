@@ -80,6 +80,8 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
   const auto operation = read<Description>(description);
   const auto result = read<Layout>(dLayout);
   KernelArguments arguments = {};
+  arguments.grid[0] = arguments.grid[1] = arguments.grid[2] = 1;
+  arguments.block[0] = arguments.block[1] = arguments.block[2] = 1;
   arguments.readCount = 4;
   arguments.writeCount = arguments.intCount = 2;
   arguments.fewReads[0] = matrix(b, bLayout);

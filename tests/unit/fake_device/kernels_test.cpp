@@ -146,6 +146,32 @@ TEST_F(FakeKernels, OperandsOfAnotherDeviceNeedPeerAccess) {
   EXPECT_EQ(copied(own.data(), other.data()), cudaErrorIllegalAddress);
 }
 
+/// A kernel computes the elements of the CTAs that it has.
+TEST_F(FakeKernels, ALaunchWithAnotherShapeThanItsParameterFails) {
+  const DeviceInts from(1, 7), to;
+  for (const auto &[grid, block] : {std::pair(2, 1), std::pair(1, 2), std::pair(1, 1)}) {
+    CopyLaunch launch(to.data(), from.data(), {1});
+    const cudaStream_t s = stream();
+    ASSERT_EQ(cudaLaunchKernel(CopyLaunch::function(), grid, block, &launch.parameter(), 0, s),
+              cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(s),
+              grid == 1 && block == 1 ? cudaSuccess : cudaErrorLaunchFailure);
+    fake_cuda::reset();
+  }
+}
+
+/// "ptxVersion: The PTX virtual architecture version for which the function was compiled". Code of
+/// sm_90a runs on 9.0 only, and binaries on no later major version.
+TEST_F(FakeKernels, LaterGpusRunThePtxOfCompute80) {
+  for (const auto &[major, ptx] : {std::pair(8, 80), std::pair(9, 90), std::pair(12, 80)}) {
+    fake_cuda::reset({.major = major});
+    cudaFuncAttributes attributes;
+    ASSERT_EQ(cudaFuncGetAttributes(&attributes, CopyLaunch::function()), cudaSuccess);
+    EXPECT_EQ(attributes.ptxVersion, ptx);
+    EXPECT_EQ(attributes.binaryVersion, 10 * major);
+  }
+}
+
 TEST_F(FakeKernels, WrongLaunchesAreRefused) {
   const auto launch = [&](const void *function, unsigned grid, unsigned block, size_t shared) {
     const DeviceInts memory;
