@@ -7,20 +7,27 @@ cd "$(dirname "$0")/.."
 
 if (($#)); then files=("$@"); else mapfile -t files < <(scripts/changed_files.sh); fi
 database=build/release/compile_commands.json
+[[ -f $database ]] || { echo "clang_tidy.sh: $database is missing: cmake --preset release writes it" >&2; exit 1; }
 sources=()
 for file in "${files[@]}"; do
   case $file in
   examples/* | python/*) ;; # Built against an installed cgc: not in the compile commands.
   runtime/cgc.h) ;;         # C
   *.h) sources+=("$file") ;;
-  *.cpp) if grep -qF "/$file\"" "$database"; then sources+=("$file"); fi ;;
+  *.cpp)
+    if grep -qF "/$file\"" "$database"; then
+      sources+=("$file")
+    elif (($#)); then
+      echo "clang_tidy.sh: $file is not compiled in build/release: give a path from the root of the repository" >&2
+      exit 1
+    fi
+    ;;
   esac
 done
 ((${#sources[@]})) || exit 0
-step=$(((${#sources[@]} + 59) / 60))
-if (($# == 0 && step > 1)); then
+if (($# == 0 && ${#sources[@]} > 60)); then
   all=("${sources[@]}") sources=()
-  for ((i = 0; i < ${#all[@]}; i += step)); do sources+=("${all[i]}"); done
+  for ((i = 0; i < 60; ++i)); do sources+=("${all[i * ${#all[@]} / 60]}"); done
   echo "clang-tidy: ${#sources[@]} of ${#all[@]} changed files; clang_tidy.sh FILE... checks others"
 fi
 # A header may be among those that its target precompiles, which would define it twice: headers are checked without those.

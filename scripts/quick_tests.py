@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Builds and runs the tests of what differs from origin/main: quick_tests.py [PATH...]
 
-The cases of each changed test source, and the tests of the layer of each other changed file. Not run: tests of the layers above, models
-in real size, sanitizers, fuzzing, and clang-tidy; scripts/test.sh runs those.
+The cases of each changed test source, and the tests of the layer of each other changed file; of a helper in tests, a sample of what uses it.
+Not run: tests of the layers above, models in real size, sanitizers, fuzzing, and clang-tidy; scripts/test.sh runs those. The output names
+the changed files that have no quick tests.
 """
 import fnmatch
 import subprocess
@@ -10,15 +11,45 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# Which tests belong to a path: entries of ctest, or "entry:file" for the cases of one source. The first match counts.
+# Which tests belong to a path: entries of ctest, or "entry:file" for the cases of one source. The first match counts. No test belongs to
+# documents and to programs that people run; None is for what only scripts/test.sh tests.
 TESTS_OF = [
+    ("docs/passes.md", ["cgc_file_tests"]),
     ("tests/filetests/*", ["cgc_file_tests"]),
     ("tests/python/*", ["Python.WheelServesPlans"]),
+    ("tests/run_tests/*", ["RunTests.*"]),
     ("tests/setup_test.sh", ["Setup.DoesOnlyWhatIsMissing"]),
+    ("tests/fuzz/*", None),
+    ("tests/fake_cuda/*", ["cgc_fake_device_tests", "cgc_device_tests_on_fake"]),
+    ("tests/test_device/*", ["cgc_session_tests", "cgc_session_tests_on_fake"]),
+    ("tests/plugin_libraries/*", ["cgc_device_tests_on_fake", "cgc_e2e_tests:tests/e2e/plugin_test.cpp"]),
+    ("tests/c_api/*", ["cgc_deployment_tests", "CApi.*"]),
+    ("tests/device_code_test.cmake", ["Backend.LinksNoDeviceCode"]),
+    ("tests/headers_hash_test.cmake", ["PluginHeaders.*"]),
+    ("tests/data/*", ["cgc_e2e_tests:tests/e2e/exporter_test.cpp"]),
+    ("tests/slow_cases.txt", ["RunTests.*"]),
+    ("tests/op_library_files.h", ["cgc_tool_tests"]),
+    ("tests/paths.*", ["cgc_tool_tests"]),
+    ("tests/temp_folder.h", ["cgc_plan_tests"]),
+    ("tests/e2e/installed_test.cpp", ["cgc_e2e_installed"]),
+    ("tests/e2e/build_examples.cmake", ["cgc_e2e_installed"]),
+    ("tests/e2e/real_model_test.cpp", None),
+    ("tests/e2e/make_families.py", ["cgc_e2e_tests:tests/e2e/families_test.cpp"]),
+    ("tests/e2e/families.*", ["cgc_e2e_tests:tests/e2e/families_test.cpp"]),
+    ("tests/e2e/make_scripted.py", ["cgc_e2e_tests:tests/e2e/scripted_test.cpp"]),
+    ("tests/e2e/make_training_models.py", ["cgc_e2e_tests:tests/e2e/training_exporter_test.cpp"]),
+    ("tests/e2e/bad_steps.py", ["cgc_e2e_tests:tests/e2e/bad_steps_test.cpp"]),
+    ("tests/e2e/*.py", ["cgc_e2e_tests:tests/e2e/compile_test.cpp"]),
+    ("tests/numerics/*.py", ["cgc_numerics_tests:tests/numerics/frontend_test.cpp"]),
+    ("tests/*CMakeLists.txt", None),
     ("scripts/setup.sh", ["Setup.DoesOnlyWhatIsMissing"]),
-    ("scripts/run_tests.py", ["RunTests.ReportsEveryCase"]),
+    ("scripts/run_tests.py", ["RunTests.*"]),
+    ("scripts/test_report.py", ["RunTests.*"]),
+    ("scripts/quick_tests.py", ["RunTests.*"]),
     ("scripts/export_*", ["cgc_e2e_tests:tests/e2e/exporter_test.cpp", "cgc_e2e_tests:tests/e2e/training_exporter_test.cpp"]),
+    ("scripts/openclip_*", ["cgc_e2e_tests:tests/e2e/exporter_test.cpp"]),
     ("scripts/preprocess_*", ["cgc_e2e_tests:tests/e2e/preprocess_test.cpp"]),
+    ("scripts/*", None),
     ("runtime/base/*", ["cgc_base_tests", "cgc_plan_tests"]),
     ("runtime/plan/*", ["cgc_plan_tests", "cgc_exec_tests"]),
     ("runtime/kernels/*", ["cgc_kernels_tests", "cgc_conformance_tests"]),
@@ -38,7 +69,9 @@ TESTS_OF = [
     ("frontend/*", ["cgc_numerics_tests:tests/numerics/frontend_test.cpp", "cgc_numerics_tests:tests/numerics/frontend_refusals_test.cpp"]),
     ("tools/*", ["cgc_tool_tests", "cgc_e2e_tests:tests/e2e/help_test.cpp"]),
     ("python/*", ["Python.WheelServesPlans"]),
-    ("docs/passes.md", ["cgc_file_tests"]),
+    ("examples/*", ["Examples.BuildAgainstAnInstalledCgc"]),
+    ("cmake/*", None), ("CMakePresets.json", None), ("CMakeLists.txt", None), ("runtime/CMakeLists.txt", None), ("bench/*", None),
+    ("docs/*", None), ("*.md", None), (".*", None),
 ]
 
 
@@ -63,28 +96,36 @@ def programs():
 
 
 def tests_of(path, folders):
+    """The tests of a path; None if only scripts/test.sh has some. Raises LookupError for a path that TESTS_OF does not know."""
     for pattern, tests in TESTS_OF:
         if fnmatch.fnmatch(path, pattern):
             return tests
     if path.startswith("tests/") and path.endswith((".cpp", ".h")):
-        # A helper belongs to all cases of its folder.
-        cases = path if path.endswith("_test.cpp") else str(Path(path).parent)
-        return [f"{program}:{cases}" for program, dirs in folders.items() if any(path.startswith(d) for d in dirs)]
-    return []
+        # A helper belongs to all cases of its folder and of those below.
+        is_test, folder = path.endswith("_test.cpp"), str(Path(path).parent)
+        return [f"{program}:{path if is_test else folder}" for program, dirs in folders.items()
+                if any(path.startswith(d) or (not is_test and d.startswith(f"{folder}/")) for d in dirs)]
+    raise LookupError(path)
 
 
 def main():
     paths = sys.argv[1:] or changed()
     folders = programs()
-    entries, files, whole = set(), set(), set()
+    entries, files, whole, untested = set(), set(), set(), []
     for path in paths:
-        for test in tests_of(path, folders):
+        tests = tests_of(path, folders)
+        if tests is None:
+            untested.append(path)
+        for test in tests or []:
             entry, _, file = test.partition(":")
             entries.add(entry)
             if file:
                 files.add((entry, file))
             else:
                 whole.add(entry)
+    if untested:
+        print("quick_tests: tested by scripts/test.sh only:", ", ".join(untested))
+    (ROOT / "build/tests/release/results.json").unlink(missing_ok=True)
     if not entries:
         print("quick_tests: no test belongs to the changed files")
         return
@@ -101,8 +142,10 @@ def main():
     for entry in sorted({e for e, _ in files} - whole):
         runs.append(["--entry", entry] + [word for e, file in sorted(files) if e == entry for word in ("--file", file)])
     for arguments in runs:
-        failed |= subprocess.run([sys.executable, "scripts/run_tests.py", "--exclude-label", "families", *arguments], cwd=ROOT).returncode
+        command = [sys.executable, "scripts/run_tests.py", "--exclude-label", "families", "--add", *arguments]
+        failed |= subprocess.run(command, cwd=ROOT).returncode
     sys.exit(failed)
 
 
-main()
+if __name__ == "__main__":
+    main()

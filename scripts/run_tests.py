@@ -20,6 +20,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,6 +38,7 @@ MOST_CASES = 100  # Of a shard.
 # What makes LibTorch choose other kernels. Entries with the label `libtorch` run a sample of their cases under each.
 SETTINGS = [f"ATEN_CPU_CAPABILITY={value}" for value in ("default", "avx2", "avx512")] + [
     f"MKL_ENABLE_INSTRUCTIONS={value}" for value in ("SSE4_2", "AVX2", "AVX512")] + ["ONEDNN_MAX_CPU_ISA=AVX2"]
+NOT_LISTED = "(its cases)"  # In place of the cases of a program that does not list them.
 AT_EXIT = "(at exit of a shard)"  # In place of a case, if a process failed after its cases had passed.
 SAMPLE = 1 / 50  # The part of the cases that runs under one setting.
 
@@ -65,6 +67,7 @@ class Entry:
     sets_up: list  # Names of fixtures.
     requires: list
     cases: list = field(default_factory=list)
+    problem: str = ""  # Why the program does not list its cases.
     running: int = 0
     finished: Counter = field(default_factory=Counter)  # Results by status.
     spent: float = 0
@@ -76,6 +79,8 @@ class Entry:
     def rerun(self, cases):
         """The command that runs these cases alone."""
         command = list(map(str, self.command))
+        if self.problem:
+            return f"scripts/run_tests.py --entry {self.name}"
         if self.is_gtest:
             command = [c for c in command if not c.startswith("--gtest_filter=")] + [f"--gtest_filter={':'.join(c.name for c in cases)}"]
         words = [os.path.relpath(command[0], ROOT) if command[0].startswith(str(ROOT)) else command[0], *command[1:]]
@@ -93,7 +98,7 @@ def entries_of(preset):
         limit = next((SECONDS_OF_A_CASE[l] for l in labels if l in SECONDS_OF_A_CASE), SECONDS_OF_A_CASE[None])
         if "gtest" not in labels:
             limit = properties.get("TIMEOUT", limit)
-        yield Entry(test["name"], test.get("command"), labels, properties.get("ENVIRONMENT", []), limit, properties.get("RUN_SERIAL", False),
+        yield Entry(test["name"], test.get("command", []), labels, properties.get("ENVIRONMENT", []), limit, properties.get("RUN_SERIAL", False),
                     properties.get("FIXTURES_SETUP", []), properties.get("FIXTURES_REQUIRED", []))
 
 
@@ -102,16 +107,20 @@ def environment_of(entry):
 
 
 def list_cases(entry):
-    """The cases of an entry in the order of the program."""
-    if not entry.command:  # Then ctest has not found the program.
-        sys.exit(f"run_tests: the program of {entry.name} is not there: build the preset first")
+    """The cases of an entry in the order of the program. One that stands for all, and a problem, if it does not list them."""
+    def unlisted(problem):
+        entry.problem = f"{problem}\n"
+        return [Case(NOT_LISTED)]
+
+    if not entry.command or not shutil.which(entry.command[0]):
+        return unlisted("the program is not there: build the preset first")
     if not entry.is_gtest:
         return [Case(entry.name)]
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         run = subprocess.run([*entry.command, "--gtest_list_tests", f"--gtest_output=json:{file.name}"], env=environment_of(entry),
                              capture_output=True, text=True, errors="replace")
         if run.returncode:
-            sys.exit(f"run_tests: {entry.name} does not list its cases: {run.stderr.strip() or run.returncode}")
+            return unlisted(f"the program does not list its cases: {run.stderr.strip() or run.returncode}")
         cases = []
         for suite in json.load(file)["testsuites"]:
             for test in suite["testsuite"]:
@@ -120,7 +129,7 @@ def list_cases(entry):
     names = Counter(case.name for case in cases)
     bad = [name for name, count in names.items() if count > 1 or not re.fullmatch(r"[\w/]+\.[\w/]+", name)]
     if bad:
-        sys.exit(f"run_tests: {entry.name}: name each parameter once, in letters and digits: {', '.join(bad[:5])}")
+        return unlisted(f"name each parameter once, in letters and digits: {', '.join(bad[:5])}")
     return [case for case in cases if ".DISABLED_" not in f".{case.name}"]
 
 
@@ -180,7 +189,8 @@ class Run:
                     alone = entry.serial and any(not e.serial and e.cases for e in self.entries)
                     if alone or not self.is_ready(entry) or (entry.serial and busy) or any(e.serial and e.running for e in self.entries):
                         continue
-                    size = min(MOST_CASES, max(1, len(entry.cases) // (2 * self.jobs)))
+                    # Whatever --jobs is: the seed alone decides which cases share a process.
+                    size = min(MOST_CASES, max(1, len(entry.cases) // 4))
                     cases, entry.cases = entry.cases[:size], entry.cases[size:]
                     entry.running += 1
                     return entry, cases
@@ -192,7 +202,10 @@ class Run:
             entry, cases = shard
             begin = time.monotonic()
             try:
-                if broken := self.broken_fixtures.intersection(entry.requires):
+                if entry.problem:
+                    self.broken_fixtures.update(entry.sets_up)
+                    self.add(entry, cases[0], "failed", 0, entry.problem)
+                elif broken := self.broken_fixtures.intersection(entry.requires):
                     for case in cases:
                         self.add(entry, case, "failed", 0, f"fixture '{', '.join(broken)}' failed\n")
                 else:
@@ -340,7 +353,7 @@ class Run:
         for process in list(self.processes):
             self.stop(process)
 
-    def go(self, key):
+    def go(self, key, keeps_failed=False):
         """Runs everything. Takes the results of an interrupted run with the same key."""
         journal = self.folder / "journal"
         if key and journal.exists():
@@ -359,7 +372,7 @@ class Run:
                     entry.cases = [case for case in entry.cases if (entry.name, case.name) not in passed]
                 print(f"going on after an interruption: {len(self.results)} cases have run", flush=True)
         self.folder.mkdir(parents=True, exist_ok=True)
-        for old in (self.folder / "failed").glob("*.log"):
+        for old in [] if keeps_failed else (self.folder / "failed").glob("*.log"):
             old.unlink()
         self.journal = journal.open("w")
         self.journal.write("\n".join([key or "", *map(json.dumps, self.results)]) + "\n")
@@ -400,6 +413,7 @@ def main():
                              "sample of the cases under each, all cases under each, or all under one")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time")
     parser.add_argument("--seed", type=int, default=None, help="of the random order")
+    parser.add_argument("--add", action="store_true", help="keep the results of the last run, and add those of this one")
     parser.add_argument("--list", action="store_true", help="print the cases, each with its entry and place, and run none")
     options = parser.parse_args()
     if options.jobs < 1:
@@ -413,13 +427,14 @@ def main():
                if (not options.entry or any(fnmatch.fnmatchcase(e.name, p) for p in options.entry))
                and (not options.label or set(options.label) & set(e.labels)) and not set(options.exclude_label) & set(e.labels)]
     begin = time.monotonic()
-    if options.filter or options.file:
-        missing = [e.name for e in entries if not e.command]
-        if missing:
-            print(f"not built, and so not searched: {', '.join(missing)}", file=sys.stderr)
-        entries = [e for e in entries if e.command]
     for entry in entries:
-        entry.cases = [case for case in list_cases(entry)
+        entry.cases = list_cases(entry)
+    if options.filter or options.file:
+        for entry in [e for e in entries if e.problem]:
+            print(f"{entry.name} is not searched: {entry.problem.strip()}", file=sys.stderr)
+        entries = [e for e in entries if not e.problem]
+    for entry in entries:
+        entry.cases = [case for case in entry.cases
                        if (not options.filter or any(fnmatch.fnmatchcase(case.name, p) for p in options.filter))
                        and (not options.file or any(case.where.startswith(f"{f}:") or case.where.startswith(f"{f.rstrip('/')}/")
                                                     for f in options.file))]
@@ -428,7 +443,8 @@ def main():
         entries = machine + [
             Entry(f"{e.name} {setting}", e.command, e.labels, [*e.environment, setting, f"CGC_TEST_VARIANT={setting}"], e.seconds, e.serial, [], e.requires,
                   [c for c in e.cases if options.settings != "sample" or zlib.crc32(f"{setting} {c.name}".encode()) < SAMPLE * 2**32])
-            for setting in ([options.settings] if options.settings in SETTINGS else SETTINGS) for e in entries if "libtorch" in e.labels and "families" not in e.labels]
+            for setting in ([options.settings] if options.settings in SETTINGS else SETTINGS) for e in entries
+            if "libtorch" in e.labels and "families" not in e.labels and not e.problem]
     # What another entry requires comes with it.
     needed = {fixture for e in entries if e.cases for fixture in e.requires}
     for entry in everything:
@@ -456,15 +472,17 @@ def main():
     except BlockingIOError:
         print("waiting for another run of this preset's tests", flush=True)
         fcntl.flock(lock, fcntl.LOCK_EX)
-    (folder / "results.json").unlink(missing_ok=True)
+    results = folder / "results.json"
+    before = json.loads(results.read_text())["cases"] if options.add and results.exists() else []
+    results.unlink(missing_ok=True)
     wanted = {(entry.name, case.name) for entry in entries for case in entry.cases}
     print(f"preset {options.preset}: {count} cases, {options.jobs} at a time, order of seed {options.seed}", flush=True)
     run = Run(folder, entries, options)
-    run.go(key_of(options.preset))
+    run.go(None if options.add else key_of(options.preset), keeps_failed=options.add)
     never_run = wanted - {(r["entry"], r["case"]) for r in run.results}
     run.results += [{"entry": entry, "case": case, "where": "", "status": "never run", "seconds": 0} for entry, case in sorted(never_run)]
     seconds = time.monotonic() - begin
-    (folder / "results.json").write_text(json.dumps({"seed": options.seed, "seconds": round(seconds, 1), "cases": run.results}, indent=0))
+    results.write_text(json.dumps({"seed": options.seed, "seconds": round(seconds, 1), "cases": before + run.results}, indent=0))
     all_statuses = Counter(result["status"] for result in run.results)
     failed = [r for r in run.results if r["status"] not in ("passed", "skipped")]
     if failed:
@@ -475,4 +493,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except OSError as error:  # A full or read-only disk, say.
+        sys.exit(f"run_tests: {error.filename or ROOT / 'build/tests'}: {error.strerror}")

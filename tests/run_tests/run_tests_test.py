@@ -5,7 +5,11 @@ import contextlib
 import importlib.util
 import io
 import json
+import os
+import shutil
+import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -110,6 +114,116 @@ class RunTests(unittest.TestCase):
             self.assertEqual(statuses, {f"All/Parameters.Pass/{i}": "passed" for i in range(20)})
             self.assertEqual(next(r["seconds"] for r in results if r["case"] == known["case"]), seconds)
             self.assertFalse((FOLDER / "journal").exists())
+
+
+class Main(unittest.TestCase):
+    """The program as a whole, in a folder of its own, with a stand-in for ctest."""
+
+    def setUp(self):
+        self.root = Path(tempfile.mkdtemp(dir=FOLDER.parent))
+        self.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
+        (self.root / "scripts").mkdir()
+        shutil.copy(ROOT / "scripts/run_tests.py", self.root / "scripts")
+        self.tests = [self.entry("good"), self.entry("plain", ["/bin/true"], [])]
+
+    @staticmethod
+    def entry(name, command=(PROGRAM, "--gtest_filter=All/*"), labels=("gtest",), **properties):
+        return {"name": name, "command": list(command),
+                "properties": [{"name": key, "value": value} for key, value in ({"LABELS": list(labels)} | properties).items()]}
+
+    def run_it(self, *arguments):
+        """The exit status, the output and the results of a run."""
+        stand_in = self.root / "bin"
+        stand_in.mkdir(exist_ok=True)
+        (stand_in / "ctest").write_text(f"#!/bin/sh\ncat {self.root}/tests.json\n")
+        (stand_in / "ctest").chmod(0o755)
+        (self.root / "tests.json").write_text(json.dumps({"tests": self.tests}))
+        file = self.root / "build/tests/release/results.json"
+        if "--add" not in arguments and file.exists():
+            file.unlink()
+        ran = subprocess.run([sys.executable, "scripts/run_tests.py", *arguments], cwd=self.root, capture_output=True, text=True,
+                             env=os.environ | {"PATH": f"{stand_in}:{os.environ['PATH']}"})
+        results = json.loads(file.read_text())["cases"] if file.exists() else []
+        self.assertNotIn("Traceback", ran.stderr)
+        return ran.returncode, ran.stdout + ran.stderr, results
+
+    def test_everything_passes(self):
+        status, output, results = self.run_it()
+        self.assertEqual(status, 0)
+        self.assertEqual(len(results), 21)
+        self.assertEqual({r["status"] for r in results}, {"passed"})
+        self.assertRegex(output, r"preset release: \d+ s, 21 passed, 0 failed, 0 skipped")
+
+    def test_a_failure_is_the_exit_status(self):
+        self.tests.append(self.entry("bad", [PROGRAM, "--gtest_filter=Misbehaving.Fails"]))
+        status, output, results = self.run_it()
+        self.assertEqual(status, 1)
+        self.assertEqual([r["case"] for r in results if r["status"] == "failed"], ["Misbehaving.Fails"])
+        self.assertIn("bad Misbehaving.Fails (failed, tests/run_tests/bad_cases.cpp:", output)
+
+    def test_a_program_that_is_not_built_fails_and_the_others_run(self):
+        self.tests += [self.entry("missing", []), self.entry("gone", ["/no/such/program"]), self.entry("refuses", ["/bin/false"])]
+        status, output, results = self.run_it()
+        self.assertEqual(status, 1)
+        by_entry = {r["entry"]: r["status"] for r in results}
+        self.assertEqual(by_entry, {"good": "passed", "plain": "passed", "missing": "failed", "gone": "failed", "refuses": "failed"})
+        self.assertIn("build the preset first", output)
+        status, output, results = self.run_it("--filter", "All/*")  # It cannot have the case.
+        self.assertEqual((status, len(results)), (0, 20))
+        self.assertIn("missing is not searched", output)
+
+    def test_options_choose_the_cases(self):
+        self.tests.append(self.entry("labeled", labels=["gtest", "libtorch"]))
+        self.tests.append(self.entry("large", labels=["gtest", "families"]))
+        names = lambda *arguments: sorted(f"{r['entry']} {r['case']}" for r in self.run_it(*arguments)[2])
+        one = "All/Parameters.Pass/7"
+        self.assertEqual(names("--filter", "*/7", "--entry", "good"), [f"good {one}"])
+        self.assertEqual(names("--filter", "*/7", "--label", "libtorch"), [f"labeled {one}"])
+        self.assertEqual(names("--filter", "*/7", "--exclude-label", "families"), [f"good {one}", f"labeled {one}"])
+        self.assertEqual(len(names("--file", "tests/run_tests")), 60)
+        self.assertEqual(names("--file", "tests/run"), [])
+        everywhere = names("--filter", "*/7", "--label", "libtorch", "--settings", "all")
+        self.assertEqual(everywhere, sorted(f"labeled {setting} {one}" for setting in run_tests.SETTINGS))
+        sampled = names("--label", "libtorch", "--settings", "sample")
+        self.assertEqual(len([name for name in sampled if name.startswith("labeled All")]), 20)
+        self.assertEqual(names("--filter", "*/7", "--settings", run_tests.SETTINGS[0]), [f"labeled {run_tests.SETTINGS[0]} {one}"])
+
+    def test_a_filter_that_matches_nothing_is_an_error(self):
+        status, output, results = self.run_it("--filter", "NoSuchCase")
+        self.assertEqual((status, results), (1, []))
+        self.assertIn("no case matches", output)
+
+    def test_the_fixture_comes_with_what_requires_it(self):
+        self.tests.append(self.entry("fixture", ["/bin/true"], [], FIXTURES_SETUP=["models"]))
+        self.tests.append(self.entry("after", FIXTURES_REQUIRED=["models"]))
+        results = self.run_it("--entry", "after")[2]
+        self.assertEqual({r["entry"] for r in results}, {"fixture", "after"})
+        self.assertEqual(results[0]["entry"], "fixture")
+
+    def test_the_seed_alone_decides_the_shards(self):
+        shards = set()
+        for jobs in ("1", "3"):
+            self.tests = [self.entry("good", ["/bin/sh", "-c", f'echo "$@" >> {self.root}/log-{jobs}; exec {PROGRAM} "$@"', "sh"])]
+            self.assertEqual(self.run_it("--seed", "5", "--jobs", jobs, "--filter", "All/*")[0], 0)
+            lines = (self.root / f"log-{jobs}").read_text().splitlines()
+            shards.add(frozenset(line for line in lines if "--gtest_random_seed=5" in line))
+        self.assertEqual(len(shards), 1)
+        self.assertGreater(len(shards.pop()), 1)
+
+    def test_added_results_are_kept(self):
+        self.tests.append(self.entry("bad", [PROGRAM, "--gtest_filter=Misbehaving.Fails"]))
+        self.run_it("--entry", "bad")
+        status, _, results = self.run_it("--entry", "good", "--add")
+        self.assertEqual((status, len(results)), (0, 21))
+        self.assertTrue((self.root / "build/tests/release/failed/bad.Misbehaving.Fails.log").exists())
+        self.assertEqual(len(self.run_it("--entry", "good")[2]), 20)
+        self.assertFalse((self.root / "build/tests/release/failed/bad.Misbehaving.Fails.log").exists())
+
+    def test_what_cannot_be_written_is_one_line(self):
+        (self.root / "build").write_text("no folder")
+        status, output, _ = self.run_it()
+        self.assertEqual(status, 1)
+        self.assertRegex(output.splitlines()[-1], r"^run_tests: .*build.*: Not a directory$")
 
 
 unittest.main(argv=sys.argv[:1])

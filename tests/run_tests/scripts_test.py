@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Tests of scripts/test_report.py and scripts/quick_tests.py: scripts_test.py FOLDER."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = Path(sys.argv[1])
+sys.path.insert(0, str(ROOT / "scripts"))
+import quick_tests  # noqa: E402
+
+
+def case(name, status="passed", seconds=1.0, entry="tests", **more):
+    return {"entry": entry, "case": name, "where": "", "status": status, "seconds": seconds, **more}
+
+
+class Report(unittest.TestCase):
+    def setUp(self):
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        self.root = Path(tempfile.mkdtemp(dir=FOLDER))
+        self.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
+        for name in ("scripts/test_report.py", "tests/slow_cases.txt"):
+            (self.root / name).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, self.root / name)
+        self.stages, self.begin = [], int(time.time()) - 100
+
+    def stage(self, name, status=0):
+        self.stages.append(f"{name}\t{self.begin}\t7\t{status}\n")
+
+    def results(self, preset, *cases, age=0):
+        file = self.root / f"build/tests/{preset}/results.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps({"cases": cases}))
+        os.utime(file, (time.time() - age, time.time() - age))
+
+    def report(self):
+        """The exit status and the output."""
+        tests = self.root / "build/tests"
+        tests.mkdir(parents=True, exist_ok=True)
+        (tests / "stages.tsv").write_text("".join(self.stages))
+        ran = subprocess.run([sys.executable, self.root / "scripts/test_report.py"], capture_output=True, text=True)
+        self.assertEqual(ran.stderr.replace("fatal", ""), ran.stderr)
+        if not ran.stderr:
+            self.assertEqual(len(list((tests / "reports").iterdir())), 1)
+        return ran.returncode, ran.stdout
+
+    def test_it_counts_the_cases_of_all_presets(self):
+        self.stage("build, release")
+        self.stage("tests, release")
+        self.stage("tests, asan")
+        self.results("release", *(case(f"A.{i}") for i in range(40)), case("A.s", "skipped", reason="no GPU"))
+        self.results("asan", case("B.1"))
+        self.results("tsan", case("C.1", "failed"))  # Of an earlier run: the stage has not run.
+        status, output = self.report()
+        self.assertEqual(status, 0, output)
+        self.assertEqual(output.splitlines()[-1], "41 passed, 0 failed, 1 skipped")
+        self.assertIn("1  no GPU", output)
+
+    def test_failures(self):
+        self.stage("tests, release", 1)
+        self.results("release", case("A.1"), case("A.2", "crashed"), case("A.3", "never run"))
+        self.stage("fuzzing", 1)
+        status, output = self.report()
+        self.assertEqual(status, 1)
+        self.assertEqual(output.splitlines()[-1], "1 passed, 3 failed, 0 skipped")
+        self.assertIn("FAILED: stage tests, release; stage fuzzing", output)
+
+    def test_results_that_are_absent_or_old_are_failures(self):
+        for age in (None, 1000):
+            self.stages = []
+            self.stage("tests, release")
+            if age:
+                self.results("release", case("A.1"), age=age)
+            status, output = self.report_again()
+            self.assertEqual(status, 1)
+            self.assertIn("stage tests, release has left no results", output)
+            self.assertEqual(output.splitlines()[-1], "0 passed, 1 failed, 0 skipped")
+
+    def report_again(self):
+        shutil.rmtree(self.root / "build/tests/reports", ignore_errors=True)
+        return self.report()
+
+    def test_no_stage_is_a_failure(self):
+        self.assertEqual(self.report()[0], 1)
+
+    def test_many_skips_are_a_failure(self):
+        self.stage("tests, release")
+        self.results("release", *(case(f"A.{i}") for i in range(9)), case("A.s", "skipped"))
+        self.assertEqual(self.report()[0], 1)
+
+    def test_a_quick_run_shows_its_cases(self):
+        self.stage("tests of the change")
+        self.results("release", case("A.1"), case("A.2", "skipped"))
+        status, output = self.report()
+        self.assertEqual((status, output.splitlines()[-1]), (0, "1 passed, 0 failed, 1 skipped"))
+        (self.root / "build/tests/release/results.json").unlink()  # No test belongs to the change.
+        status, output = self.report_again()
+        self.assertEqual((status, output.splitlines()[-1]), (0, "0 passed, 0 failed, 0 skipped"))
+
+    def test_a_slow_case_needs_a_reason(self):
+        self.stage("tests, release")
+        self.results("release", case("Slow.Case", seconds=21.0), case("Rules.AreTotal", seconds=30.0),
+                     case("Big.Case", seconds=40.0, entry="cgc_e2e_real_models"))
+        status, output = self.report()
+        self.assertEqual(status, 0)  # A busy machine makes cases slow.
+        self.assertRegex(output, r"Slow.Case, release: NEEDS A REASON")
+        self.assertRegex(output, r"Rules.AreTotal, release: 3,000 random")
+        self.assertRegex(output, r"Big.Case, release\n")
+
+
+class Quick(unittest.TestCase):
+    @staticmethod
+    def belong_to(path):
+        return quick_tests.tests_of(path, quick_tests.programs())
+
+    def test_every_file_of_the_repository_is_known(self):
+        files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+        if files.returncode:
+            self.skipTest("no clone")
+        for file in files.stdout.splitlines():
+            tests = self.belong_to(file)
+            self.assertNotEqual(tests, [], file)
+        with self.assertRaises(LookupError):
+            self.belong_to("somewhere/new.cpp")
+
+    def test_the_tests_exist(self):
+        text = (ROOT / "tests/CMakeLists.txt").read_text()
+        for _, tests in quick_tests.TESTS_OF:
+            for test in tests or []:
+                entry, _, file = test.partition(":")
+                self.assertIn(entry.rstrip("*"), text)
+                self.assertTrue((ROOT / file).exists(), file)
+
+    def test_a_source_of_tests_has_its_own_cases(self):
+        self.assertEqual(self.belong_to("tests/unit/passes/cse_test.cpp"), ["cgc_passes_tests:tests/unit/passes/cse_test.cpp"])
+        self.assertEqual(self.belong_to("tests/unit/passes/passes_test_util.h"), ["cgc_passes_tests:tests/unit/passes"])
+        self.assertIn("cgc_session_tests_on_fake:tests/unit/runtime", self.belong_to("tests/unit/runtime/sample_plan.h"))
+
+
+unittest.main(argv=sys.argv[:1])
