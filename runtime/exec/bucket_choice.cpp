@@ -2,8 +2,6 @@
 #include "runtime/exec/bucket_choice.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 namespace cgc {
 namespace {
@@ -13,77 +11,6 @@ std::string names(const std::vector<IoTensor> &inputs) {
   for (const IoTensor &input : inputs)
     s += (s.empty() ? "" : ", ") + input.name;
   return s;
-}
-
-/// Maps the elements of a bucket's input to those of a caller's tensor, of which a run takes some
-/// rows.
-class ElementMap final {
-public:
-  ElementMap(const IoTensor &input, const std::optional<RowRange> &rows) {
-    if (!rows || input.batchDim == kNoBatchDim)
-      return;
-    rows_ = *rows;
-    rowElements_ = int64_t(rowLayout(input).rowBytes / dtypeSize(input.dtype));
-    batch_ = input.sizes[input.batchDim];
-  }
-  /// The caller's element for `element` of the bucket's input; std::nullopt if it is not among the
-  /// rows.
-  std::optional<int64_t> operator()(int64_t element) const {
-    if (batch_ == 0) // All rows.
-      return element;
-    const int64_t row = element / rowElements_ % batch_, block = element / rowElements_ / batch_;
-    if (row >= rows_.count)
-      return std::nullopt;
-    return (block * rows_.total + rows_.begin + row) * rowElements_ + element % rowElements_;
-  }
-
-private:
-  RowRange rows_;
-  int64_t rowElements_ = 0, batch_ = 0;
-};
-
-/// "element 7", or "element [2,1]" in a tensor of several dimensions.
-std::string elementText(int64_t element, std::span<const int64_t> sizes) {
-  if (sizes.size() < 2)
-    return "element " + std::to_string(element);
-  std::string place;
-  for (size_t d = sizes.size(); d-- > 0; element /= sizes[d])
-    place = std::to_string(element % sizes[d]) + (place.empty() ? "" : "," + place);
-  return "element [" + place + "]";
-}
-
-/// Checks the elements of `bound` among values of type T at `data`, which may be unaligned, of a
-/// view with these sizes.
-template <class T>
-Status checkIndicesOf(const IoTensor &input, const IndexBound &bound, const ElementMap &map,
-                      const std::byte *data, std::span<const int64_t> sizes) {
-  if (std::ranges::find(bound.sizes, 0) != bound.sizes.end())
-    return Status::ok();
-  std::array<int64_t, kMaxRank> at{}; // The place in the view, in row-major order.
-  int64_t element = bound.offset;
-  while (true) {
-    if (const std::optional<int64_t> mapped = map(element)) {
-      T value;
-      std::memcpy(&value, data + *mapped * int64_t(sizeof(T)), sizeof(T));
-      if (!bound.allows(int64_t(value)))
-        return {Code::Usage, "input '" + input.name + "': " + elementText(*mapped, sizes) + " is " +
-                                 std::to_string(value) +
-                                 ", but the model reads it as an index from " +
-                                 std::to_string(bound.lowerBound()) + " to " +
-                                 std::to_string(bound.upperBound - 1) +
-                                 (bound.exempt ? ", or " + std::to_string(*bound.exempt) : "")};
-    }
-    size_t dim = bound.sizes.size();
-    for (; dim > 0; --dim) {
-      element += bound.strides[dim - 1];
-      if (++at[dim - 1] < bound.sizes[dim - 1])
-        break;
-      element -= bound.strides[dim - 1] * bound.sizes[dim - 1];
-      at[dim - 1] = 0;
-    }
-    if (dim == 0)
-      return Status::ok();
-  }
 }
 
 } // namespace
@@ -176,32 +103,6 @@ Status checkViews(std::span<const IoTensor> tensors, std::span<const TensorView>
       return {Code::Usage, where() + " is strided; give a contiguous tensor"};
     if (view.device == DeviceKind::Cuda && target == DeviceKind::Cpu)
       return {Code::Usage, where() + " lies on a GPU, and the plan has target cpu; copy it first"};
-  }
-  return Status::ok();
-}
-
-Status checkIndices(std::span<const IoTensor> inputs, std::span<const TensorView> views,
-                    const std::optional<RowRange> &rows) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const IoTensor &input = inputs[i];
-    if (views[i].device == DeviceKind::Cuda)
-      continue;
-    const auto *data = static_cast<const std::byte *>(views[i].data);
-    const ElementMap map(input, rows);
-    for (const IndexBound &bound : input.indexBounds) {
-      Status status;
-      if (input.dtype == DType::I64)
-        status = checkIndicesOf<int64_t>(input, bound, map, data, views[i].sizes);
-      else if (input.dtype == DType::I32)
-        status = checkIndicesOf<int32_t>(input, bound, map, data, views[i].sizes);
-      else if (input.dtype == DType::I16)
-        status = checkIndicesOf<int16_t>(input, bound, map, data, views[i].sizes);
-      else if (input.dtype == DType::I8)
-        status = checkIndicesOf<int8_t>(input, bound, map, data, views[i].sizes);
-      else if (input.dtype == DType::U8)
-        status = checkIndicesOf<uint8_t>(input, bound, map, data, views[i].sizes);
-      CGC_TRY(status);
-    }
   }
   return Status::ok();
 }

@@ -34,10 +34,4 @@ Result<size_t> selectBucket(const Entry &entry, std::span<const TensorView> inpu
 Status checkViews(std::span<const IoTensor> tensors, std::span<const TensorView> views,
                   DeviceKind target, std::string_view kind, std::optional<int64_t> rows = {});
 
-/// Usage if an integer input in host memory has a value outside its bounds; the message names
-/// input, element and value. Inputs in device memory are not checked. With `rows`, only those rows
-/// are checked, of views with `rows->total` rows.
-Status checkIndices(std::span<const IoTensor> inputs, std::span<const TensorView> views,
-                    const std::optional<RowRange> &rows = {});
-
 } // namespace cgc

@@ -8,6 +8,28 @@
 #include <algorithm>
 
 namespace cgc {
+namespace {
+
+bool hasIndexBounds(const Bucket &bucket) {
+  return std::ranges::any_of(bucket.inputs,
+                             [](const IoTensor &input) { return !input.indexBounds.empty(); });
+}
+
+bool writesStates(const Bucket &bucket) {
+  return std::ranges::any_of(bucket.records, [&](const LaunchRecord &record) {
+    return std::ranges::any_of(recordWrites(record), [&](TensorId id) {
+      return id != kNoTensor && bucket.tensors[uint32_t(id)].slot.buffer == BufferKind::State;
+    });
+  });
+}
+
+bool callsLibTorch(const Bucket &bucket) {
+  return std::ranges::any_of(bucket.records, [](const LaunchRecord &record) {
+    return std::holds_alternative<AtenCall>(record.op);
+  });
+}
+
+} // namespace
 
 Context::Impl::~Impl() {
   const DeviceGuard guard(engine.device);
@@ -165,6 +187,10 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
       buffers->push_back(std::move(buffer));
     }
   bound.usedRows.assign(bucket.inputs.size(), 0);
+  if (device == DeviceKind::Cuda && hasIndexBounds(bucket)) {
+    CGC_TRY(checks.prepare());
+    bound.waitsForChecks = writesStates(bucket) || callsLibTorch(bucket);
+  }
   CGC_ASSIGN_OR_RETURN(bound.records,
                        bindRecords(engine.plan.data(), bucket, bound.memory, libraries(), notes));
   if (parallelBranches() == 0)

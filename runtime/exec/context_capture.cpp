@@ -69,6 +69,7 @@ Status Context::Impl::captureBucket(const BucketCall &call, cudaStream_t on) {
   forgetUsedRows();
   CGC_TRY(copyInputs(call, at, on));
   forgetUsedRows();
+  CGC_TRY(enqueueChecks(call, at, on).status());
   CGC_TRY(poison(bound, on));
   if (const auto *graph = std::get_if<GraphExecutor>(&bound.executor))
     CGC_TRY(addChildGraph(on, patched ? patched.get() : graph->graph()));

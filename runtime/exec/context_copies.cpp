@@ -122,6 +122,20 @@ Status Context::Impl::copyInputs(const BucketCall &call, const IoAddresses &at, 
   return Status::ok();
 }
 
+Result<bool> Context::Impl::enqueueChecks(const BucketCall &call, const IoAddresses &at,
+                                          cudaStream_t on) {
+  bool any = false;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const IoTensor &input = call.bucket.inputs[i];
+    if (call.inputs[i].device != DeviceKind::Cuda || input.indexBounds.empty())
+      continue;
+    const std::byte *const data = at.empty() ? call.bound.memory.inputs[i].data() : at[i];
+    CGC_TRY(checks.enqueue(input, data, call.rows, on));
+    any = true;
+  }
+  return any;
+}
+
 Status Context::Impl::copyOutputs(const BucketCall &call, const IoAddresses &at, cudaStream_t on) {
   for (size_t i = 0; i < call.outputs.size(); ++i)
     if (at.empty() || at[call.inputs.size() + i] == call.bound.memory.outputs[i].data())

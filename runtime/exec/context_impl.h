@@ -7,6 +7,7 @@
 #include "runtime/exec/caller_capture.h"
 #include "runtime/exec/engine_impl.h"
 #include "runtime/exec/executors.h"
+#include "runtime/exec/index_checks.h"
 #include "runtime/exec/row_range.h"
 #include "runtime/exec/split_executor.h"
 
@@ -27,6 +28,9 @@ struct BoundBucket {
   std::unique_ptr<AddressPatch> patch;
   std::unique_ptr<AddressSets> sets; ///< Null if `patch` is.
   IoAddresses wanted;                ///< Scratch memory of findWanted().
+  /// A run waits for the checks of its inputs before its records, which change states or which an
+  /// index out of range would stop the device in.
+  bool waitsForChecks = false;
 
   /// Whether a run replays graphs.
   bool hasGraphs() const {
@@ -101,6 +105,12 @@ struct Context::Impl {
   /// Copies the tensors that have the addresses of static buffers in `at`; all if it is empty.
   Status copyInputs(const BucketCall &call, const IoAddresses &at, cudaStream_t on);
   Status copyOutputs(const BucketCall &call, const IoAddresses &at, cudaStream_t on);
+  /// Enqueues checks of the inputs that the caller has in device memory. Returns whether there are
+  /// any.
+  Result<bool> enqueueChecks(const BucketCall &call, const IoAddresses &at, cudaStream_t on);
+  /// copyInputs() and enqueueChecks(), whose result the call waits for if the bucket says so. Usage
+  /// for an index out of range.
+  Status copyAndCheckInputs(const BucketCall &call, const IoAddresses &at, cudaStream_t on);
   /// Copies a caller's tensor, or its rows, to a static input buffer and clears the rows behind
   /// them that an earlier run used.
   Status copyIn(const BucketCall &call, size_t input, cudaStream_t on);
@@ -172,6 +182,7 @@ struct Context::Impl {
   /// [entry][bucket]; null until prepare().
   std::vector<std::vector<std::unique_ptr<BoundBucket>>> buckets;
   std::vector<std::string> notes;
+  IndexChecks checks;
   CaptureOrder captureOrder;
   std::atomic<bool> busy = false;
 };

@@ -3,6 +3,7 @@
 #include "runtime/exec/bucket_choice.h"
 #include "runtime/exec/busy_scope.h"
 #include "runtime/exec/context_impl.h"
+#include "runtime/exec/index_checks.h"
 
 namespace cgc {
 Status Context::Impl::inTurn(cudaStream_t on, const std::function<Status()> &body) {
@@ -48,6 +49,8 @@ Status Context::Impl::run(size_t entry, std::span<const BucketRun> runs,
   if (!scope.entered())
     return busyContext();
   CGC_TRY(engine.fault.check());
+  CGC_TRY(checks.take(engine.plan.data())
+              .withContext("an earlier run, whose outputs are not to be used"));
   const DeviceGuard guard(engine.device);
   const auto named = [&](const Status &status) {
     return status.isOk()
@@ -79,9 +82,10 @@ Status Context::Impl::runBuckets(size_t entry, std::span<const BucketRun> runs,
     return Status::ok();
   };
   CGC_TRY(inTurn(on, std::ref(enqueue)));
-  return callers || device == DeviceKind::Cpu
-             ? Status::ok()
-             : CGC_CUDA(cudaStreamSynchronize(on), "the run failed");
+  if (callers || device == DeviceKind::Cpu)
+    return Status::ok();
+  CGC_TRY(CGC_CUDA(cudaStreamSynchronize(on), "the run failed"));
+  return checks.take(engine.plan.data());
 }
 
 Result<std::vector<std::vector<double>>> Context::Impl::profileBucket(BoundBucket &bound,
@@ -100,18 +104,28 @@ Result<std::vector<std::vector<double>>> Context::Impl::profileBucket(BoundBucke
   return times;
 }
 
+Status Context::Impl::copyAndCheckInputs(const BucketCall &call, const IoAddresses &at,
+                                         cudaStream_t on) {
+  CGC_TRY(copyInputs(call, at, on));
+  CGC_ASSIGN_OR_RETURN(const bool any, enqueueChecks(call, at, on));
+  if (!any || !call.bound.waitsForChecks)
+    return Status::ok();
+  CGC_TRY(CGC_CUDA(cudaStreamSynchronize(on), "cannot wait for the checks of indices"));
+  return checks.take(engine.plan.data());
+}
+
 Status Context::Impl::enqueueBucket(const BucketCall &call, cudaStream_t on) {
   static const IoAddresses kStatic;
   BoundBucket &bound = call.bound;
   if (!bound.sets || !findWanted(call)) {
-    CGC_TRY(copyInputs(call, kStatic, on));
+    CGC_TRY(copyAndCheckInputs(call, kStatic, on));
     CGC_TRY(launch(bound, on));
     return copyOutputs(call, kStatic, on);
   }
   const uint64_t before = bound.sets->bytes();
   CGC_ASSIGN_OR_RETURN(const AddressSets::Set *const set, bound.sets->find(bound.wanted, on));
   countGraphs(bound.sets->bytes() - before);
-  CGC_TRY(copyInputs(call, set->at, on));
+  CGC_TRY(copyAndCheckInputs(call, set->at, on));
   if (set->at == bound.patch->own())
     CGC_TRY(launch(bound, on));
   else

@@ -188,13 +188,19 @@ public:
   /// pinned for, and a child graph. Nothing waits and no memory is allocated. The context, and the
   /// memory of all views, must outlive the caller's graph and its executables. The context cannot
   /// know about replays: they and its other runs must not overlap, and the caller orders them.
-  /// Runs in one capture follow one another. Indices are checked now, not in replays. Usage if the
-  /// bucket is not prepared, or if the arena is that of a memory pool (ContextOptions::ownArena);
-  /// Unsupported for a bucket with LibTorch's records and without the graph executor.
+  /// Runs in one capture follow one another. Indices in host memory are checked now, not in
+  /// replays. Usage if the bucket is not prepared, or if the arena is that of a memory pool
+  /// (ContextOptions::ownArena); Unsupported for a bucket with LibTorch's records and without the
+  /// graph executor.
   ///
-  /// Usage if a name, shape, dtype or count does not fit, or if an input in host memory has an
-  /// index out of range (IoTensor::indexBounds). Indices in device memory, and those that the plan
-  /// computes, are not checked, because that would wait for them: for an index out of range, cgc's
+  /// Usage if a name, shape, dtype or count does not fit, or if an input has an index out of range
+  /// (IoTensor::indexBounds); the message names input, element, value and bound. Indices in host
+  /// memory are checked before anything is enqueued, those in device memory by a kernel before the
+  /// entry's. The call waits for that kernel if the entry writes states, which then stay as they
+  /// are, or has LibTorch's records, which an index out of range would stop the device in.
+  /// Otherwise a call with `stream` does not wait: the next call of run() after the kernel fails in
+  /// place of it, once, and the run with the index has read the first or last row. So do replays of
+  /// a caller's graph, which never wait. Indices that the plan computes are not checked: cgc's
   /// kernels read the first or last row, and a LibTorch record stops the device with an assertion,
   /// after which the process cannot use the device any more.
   Status run(std::string_view entry, std::span<const TensorView> inputs,

@@ -2,6 +2,7 @@
 #include "runtime/session/request.h"
 
 #include "runtime/exec/bucket_choice.h"
+#include "runtime/exec/index_checks.h"
 #include "runtime/exec/requirements.h"
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/bucket_choice.h"
 #include "runtime/exec/context_impl.h"
+#include "runtime/exec/index_checks.h"
 #include "runtime/session/session_impl.h"
 
 namespace cgc {

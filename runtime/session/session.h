@@ -128,9 +128,9 @@ public:
   ///
   /// Usage, before anything is enqueued, if the request does not fit: an unknown entry, a wrong
   /// number, shape, dtype or device of a view, an empty or too large batch, an index out of range
-  /// in host memory, or an output that overlaps an input or another output. Busy if it waited too
-  /// long for a context or if too many requests wait. If the device fails, the outputs are
-  /// undefined.
+  /// (Context::run says when one in device memory fails a later call), or an output that overlaps
+  /// an input or another output. Busy if it waited too long for a context or if too many requests
+  /// wait. If the device fails, the outputs are undefined.
   ///
   /// If `stream` is being captured, the run becomes part of the caller's graph (Context::run). All
   /// runs of one capture use one of SessionOptions::capturedContexts and follow one another. The

@@ -22,30 +22,6 @@ TEST_F(FakeDevice, WeightsAreHeldAgainstTheMemoryLimit) {
   }
 }
 
-/// What lies on the GPU is checked by nobody: the host does not read it.
-TEST_F(FakeDevice, IndicesOnTheGpuAreNotRead) {
-  SamplePlan sample = samplePlan();
-  sample.plan.target = DeviceKind::Cuda;
-  sample.plan.entries.erase(sample.plan.entries.begin());
-  sample.plan.entries[0].buckets[0].inputs = {
-      {.name = "text",
-       .dtype = DType::I64,
-       .sizes = {1},
-       .indexBounds = {{.upperBound = 100, .sizes = {1}, .strides = {1}}}}};
-  plan_ = std::make_unique<Plan>(*Plan::fromMemory(sample.plan, sample.weights));
-  const Engine engine = *createEngine();
-  Context context = *Context::create(engine);
-  DeviceFloats ids(2), bytes(1);
-  ids.set(-1);
-  const std::vector<int64_t> one = {1}, four = {4};
-  const TensorView out{bytes.data(), DType::U8, DeviceKind::Cuda, four, {}};
-  for (const DeviceKind device : {DeviceKind::Cuda, DeviceKind::Cpu}) {
-    const TensorView in{ids.data(), DType::I64, device, one, {}};
-    const Status status = context.run("fill", {&in, 1}, {&out, 1});
-    EXPECT_EQ(status.isOk(), device == DeviceKind::Cuda) << status.message();
-  }
-}
-
 class FakeDeviceExecutors : public FakeDevice, public testing::WithParamInterface<ExecutorKind> {};
 
 INSTANTIATE_TEST_SUITE_P(Both, FakeDeviceExecutors,

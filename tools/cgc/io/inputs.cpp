@@ -2,6 +2,7 @@
 #include "tools/cgc/io/inputs.h"
 
 #include "runtime/exec/bucket_choice.h"
+#include "runtime/exec/index_checks.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/list_option.h"
 #include "tools/cgc/io/npy.h"

@@ -1,6 +1,8 @@
 // Trainer: steps and their losses, control values, states, and misuse.
+#include "runtime/exec/buffer.h"
 #include "tests/unit/runtime/train/trained_plan.h"
 
+#include <cstring>
 #include <limits>
 
 namespace cgc::test {
@@ -211,24 +213,36 @@ TEST_F(TrainedPlan, ALabelOutOfRangeChangesNothing) {
   TrainedModel model;
   std::vector<float> x = batch(0);
   const std::vector<int64_t> sizes = {3};
-  const auto stepWith = [&](std::vector<int64_t> labels) {
-    const TensorView views[] = {floatView(x, kParameterSizes),
-                                {labels.data(), DType::I64, DeviceKind::Cpu, sizes, {}}};
+  // Labels in the memory of the device.
+  Result<Buffer> buffer = Buffer::allocate(kTestDevice, 3 * sizeof(int64_t));
+  ASSERT_TRUE(buffer.isOk());
+  const auto stepWith = [&](std::vector<int64_t> labels, bool inDeviceMemory) {
+    TensorView label{labels.data(), DType::I64, DeviceKind::Cpu, sizes, {}};
+    if (inDeviceMemory) { // The fake GPU's memory is host memory.
+      std::memcpy(buffer->data(), labels.data(), 3 * sizeof(int64_t));
+      label = {buffer->data(), DType::I64, kTestDevice, sizes, {}};
+    }
+    const TensorView views[] = {floatView(x, kParameterSizes), label};
     return trainer->step(views);
   };
-  for (const int64_t label : {int64_t(5), int64_t(99), int64_t(-7), int64_t(1000000000000)}) {
-    const Status refused = stepWith({4, label, 0});
-    EXPECT_EQ(refused.code(), Code::Usage);
-    EXPECT_THAT(refused.message(),
-                AllOf(HasSubstr("input 'label': element 1 is " + std::to_string(label)),
-                      HasSubstr("from 0 to 4, or -100")));
-  }
+  for (const bool inDeviceMemory : {false, true})
+    for (const int64_t label : {int64_t(5), int64_t(99), int64_t(-7), int64_t(1000000000000)}) {
+      const Status refused = stepWith({4, label, 0}, inDeviceMemory);
+      EXPECT_EQ(refused.code(), Code::Usage);
+      EXPECT_THAT(refused.message(),
+                  AllOf(HasSubstr("input 'label': element 1 is " + std::to_string(label)),
+                        HasSubstr("from 0 to 4, or -100")));
+      EXPECT_THAT(refused.message(), Not(HasSubstr("earlier")));
+    }
   EXPECT_EQ(trainer->stepNumber(), 0u);
   expectStates(*trainer, model);
   // The trainer goes on.
-  const Status stepped = stepWith({4, -100, 0});
-  EXPECT_TRUE(stepped.isOk()) << stepped.message();
-  model.step(x);
+  for (const bool inDeviceMemory : {false, true}) {
+    const Status stepped = stepWith({4, -100, 0}, inDeviceMemory);
+    EXPECT_TRUE(stepped.isOk()) << stepped.message();
+    ASSERT_TRUE(trainer->wait().isOk());
+    model.step(x);
+  }
   expectStates(*trainer, model);
 }
 
