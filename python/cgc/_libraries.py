@@ -1,16 +1,35 @@
 """Libraries of other Python packages that plans need at run time."""
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+from ._errors import DeviceError
+
+#: The release of torch whose LibTorch libcgc_aten.so works with.
+TORCH_VERSION = "2.11.0"
 
 
 def import_torch() -> None:
     """Loads LibTorch, which libcgc_aten.so then uses, if torch is installed and CGC_LIBTORCH names no other."""
     if "torch" not in sys.modules and not os.environ.get("CGC_LIBTORCH") and importlib.util.find_spec("torch"):
         import torch  # noqa: F401
+
+
+@contextlib.contextmanager
+def naming_torch(is_needed: bool) -> Iterator[None]:
+    """Raises a DeviceError anew that says which package to install, if LibTorch is needed and torch is not installed."""
+    try:
+        yield
+    except DeviceError as error:
+        if is_needed and not os.environ.get("CGC_LIBTORCH") and not importlib.util.find_spec("torch"):
+            raise DeviceError("LibTorch runs some ops of the plan, and the package torch is not installed; "
+                              f"pip install torch=={TORCH_VERSION}") from error
+        raise
 
 
 def cublaslt() -> str:

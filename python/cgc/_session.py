@@ -10,7 +10,7 @@ from typing import Any, Union
 
 from . import _arrays, _libraries, _runtime
 from ._errors import UsageError
-from ._plan import Entry, PlanShapes, TensorInfo
+from ._plan import DTYPES, Entry, PlanShapes, TensorInfo
 
 _EXECUTORS = {"graph": 0, "stream": 1, "reference": 2}  # cgc_executor of cgc.h
 _LOG_LEVELS = ("info", "warning", "error")  # cgc_log_level of cgc.h
@@ -53,15 +53,16 @@ def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int
     if fallback:
         _libraries.import_torch()
     devices = _devices(device)
-    session = _runtime.Session(
-        plan, executor=_choice("executor", executor, _EXECUTORS), devices=devices,
-        contexts=_at_least_one("contexts", contexts), threads=threads,
-        max_batch=_at_least_one("max_batch", max_batch), max_waiting=_at_least_one("max_waiting", max_waiting),
-        timeout_ms=_milliseconds(timeout), capture_on_first_use=_choice("capture", capture, _CAPTURES),
-        memory_limit=memory_limit, captured_contexts=captured_contexts, seed=seed, aten_path=os.fspath(aten_path),
-        cublaslt_path=os.fspath(cublaslt_path) or _libraries.cublaslt(), reference_path=os.fspath(reference_path),
-        op_libraries=[os.fspath(library) for library in op_libraries], fallback=os.fspath(fallback),
-        log=None if log is None else lambda level, message: log(_LOG_LEVELS[level], message))
+    with _libraries.naming_torch(plan.needs_libtorch or bool(fallback)):
+        session = _runtime.Session(
+            plan, executor=_choice("executor", executor, _EXECUTORS), devices=devices,
+            contexts=_at_least_one("contexts", contexts), threads=threads,
+            max_batch=_at_least_one("max_batch", max_batch), max_waiting=_at_least_one("max_waiting", max_waiting),
+            timeout_ms=_milliseconds(timeout), capture_on_first_use=_choice("capture", capture, _CAPTURES),
+            memory_limit=memory_limit, captured_contexts=captured_contexts, seed=seed, aten_path=os.fspath(aten_path),
+            cublaslt_path=os.fspath(cublaslt_path) or _libraries.cublaslt(), reference_path=os.fspath(reference_path),
+            op_libraries=[os.fspath(library) for library in op_libraries], fallback=os.fspath(fallback),
+            log=None if log is None else lambda level, message: log(_LOG_LEVELS[level], message))
     return Session(os.fspath(path), PlanShapes(plan), session, devices or [0], bool(fallback))
 
 
@@ -103,6 +104,8 @@ class Session:
         handle = _arrays.stream_handle(stream)
         info = self._entry(entry)
         given = _in_order(inputs, info.inputs, "input", entry)
+        for array, tensor in zip(given, info.inputs):
+            _check_dtype(array, tensor, entry)
         sources = [_runtime.Tensor(array, f"input '{tensor.name}' of entry '{entry}'", False)
                    for array, tensor in zip(given, info.inputs)]
         outputs = self._outputs(info, given, sources, handle) if out is None else _in_order(out, info.outputs,
@@ -224,6 +227,15 @@ def _in_order(arrays: Arrays, infos: tuple[TensorInfo, ...], kind: str, entry: s
     if len(arrays) != len(names):
         raise UsageError(f"entry '{entry}' has {len(names)} {kind}s ({', '.join(names)}), and {len(arrays)} were given")
     return arrays
+
+
+def _check_dtype(array: Any, info: TensorInfo, entry: str) -> None:
+    """UsageError, with the conversion, for an array of a library that says its dtype."""
+    dtype = str(getattr(array, "dtype", info.dtype)).removeprefix("torch.")
+    if dtype in DTYPES and dtype != info.dtype:
+        convert = f"to(torch.{info.dtype})" if hasattr(array, "to") else f"astype('{info.dtype}')"
+        raise UsageError(f"input '{info.name}' of entry '{entry}' is {dtype}, and the plan takes {info.dtype}; give "
+                         f"array.{convert}")
 
 
 def _choice(name: str, value: str, choices: dict) -> Any:

@@ -143,6 +143,7 @@ nb::dict Session::memory() const {
   named["graphs"] = report.graphs;
   named["workspace"] = report.workspace;
   named["peak"] = report.peak;
+  named["states"] = report.states;
   return named;
 }
 

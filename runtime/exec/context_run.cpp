@@ -5,7 +5,28 @@
 #include "runtime/exec/context_impl.h"
 #include "runtime/exec/index_checks.h"
 
+#include <atomic>
+#include <unistd.h>
+
 namespace cgc {
+namespace {
+
+/// Usage if LibTorch has run ops in a process of which this one is a fork. The threads of its pools
+/// exist only there, and an op that waited for them would not return.
+Status checkNotForked() {
+  static std::atomic<pid_t> user = 0; // The process in which LibTorch runs.
+  const pid_t self = getpid();
+  pid_t other = 0;
+  if (user.compare_exchange_strong(other, self) || other == self)
+    return Status::ok();
+  return {Code::Usage, "LibTorch has run ops in process " + std::to_string(other) +
+                           ", of which this process is a fork: its threads exist only there, and a "
+                           "run would hang. Fork before the first run, start the process anew "
+                           "(spawn) in place of a fork, or use one thread (threads = 1)"};
+}
+
+} // namespace
+
 Status Context::Impl::inTurn(cudaStream_t on, const std::function<Status()> &body) {
   const std::lock_guard turn(arena->turn());
   if (device == DeviceKind::Cpu)
@@ -33,6 +54,8 @@ Status Context::Impl::launch(BoundBucket &bound, cudaStream_t on) {
     return graph->run(on);
   if (auto *graphs = std::get_if<SplitExecutor>(&bound.executor))
     return graphs->run(on);
+  if (device == DeviceKind::Cpu && engine.provider && options.threads != 1)
+    CGC_TRY(checkNotForked());
   return withThreads([&] { return std::get<StreamExecutor>(bound.executor).run(on); });
 }
 

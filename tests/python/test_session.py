@@ -139,7 +139,7 @@ def test_stats_count(tiny):
 def test_memory_is_that_of_the_plan(plans, tiny):
     with cgc.load(plans / "tiny.cgplan", executor="reference", contexts=2) as two:
         one, both = tiny.memory(), two.memory()
-    assert set(one) == {"weights", "arenas", "io", "graphs", "workspace", "peak"}
+    assert set(one) == {"weights", "arenas", "io", "graphs", "workspace", "peak", "states"}
     assert 0 <= one["workspace"] <= one["arenas"]
     assert one["peak"] == one["weights"] + one["arenas"] + one["io"] + one["graphs"]
     assert 0 < one["weights"] == both["weights"]

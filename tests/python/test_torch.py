@@ -161,6 +161,70 @@ def test_compile(tmp_path, inputs, how):
         assert_allclose(session.run("forward", torch.arange(8.0).reshape(2, 4)), 2 * numpy.arange(8).reshape(2, 4))
 
 
+class Options(nn.Module):
+    """What the parameters do differs, so that an example in the place of another one shows."""
+
+    def forward(self, x, mask=None, shift=None, *, factor=None, **more):
+        if mask is not None:
+            x = x * mask
+        if shift is not None:
+            x = x + shift
+        if factor is not None:
+            x = x / factor
+        return x - more["less"] if "less" in more else x
+
+
+@pytest.mark.parametrize("names", [("x",), ("x", "mask"), ("x", "shift"), ("shift", "mask", "x"), ("x", "factor"),
+                                   ("x", "less", "shift"), ("x", "mask", "shift", "factor", "less")])
+def test_compile_takes_examples_by_name(tmp_path, names):
+    torch.manual_seed(0)
+    inputs = {name: torch.rand(2, 4) + 1 for name in names}
+    model = Options()
+    path = cgc.compile(model, inputs, output=tmp_path / "options.cgplan", target="cpu")
+    assert "forward" not in vars(model)  # It is as before.
+    with cgc.load(path) as session:
+        assert {tensor.name for tensor in session.entries["forward"].inputs} == set(names)
+        assert_allclose(session.run("forward", inputs), model(**inputs), rtol=1e-6)
+
+
+def test_compile_takes_one_entry_one_batch_and_numpy(tmp_path):
+    path = cgc.compile(Scaled(), numpy.ones((2, 4), "float32"), output=tmp_path / "scaled.cgplan", entries="forward", batch=3)
+    with cgc.load(path, executor="reference") as session:
+        assert [bucket.batch for bucket in session.entries["forward"].buckets] == [3]
+
+
+class Fails(nn.Module):
+    def forward(self, x):
+        raise KeyError("the model's own error")
+
+
+class Nested(nn.Module):
+    def forward(self, x):
+        return {"a": [x, (x, {"b": x})]}
+
+
+@pytest.mark.parametrize("model, inputs, message", [
+    (nn.DataParallel(Scaled()), torch.ones(2, 4), "DataParallel.*model.module"),
+    (torch.compile(Scaled(), backend="eager"), torch.ones(2, 4), "torch.compile.*_orig_mod"),
+    (Fails(), torch.ones(2, 4), "trace the model: KeyError: .*own error"),
+    (torch.ones, torch.ones(2, 4), "give a torch.nn.Module"),
+    (Scaled(), "x", "input 'x' is str"),
+    (Scaled(), {"y": torch.ones(2, 4)}, "needs 'x', of which no example is given"),
+    (Scaled(), {"x": torch.ones(2, 4), "y": torch.ones(2, 4)}, "takes no input 'y'"),
+    (Options(), [torch.ones(2, 4)] * 4, "3 positional parameters, and 4 inputs"),
+])
+def test_compile_says_why_torch_cannot_export(tmp_path, model, inputs, message):
+    with pytest.raises(cgc.UsageError, match=message):
+        cgc.compile(model, inputs, output=tmp_path / "never.cgplan")
+    assert not list(tmp_path.iterdir())
+
+
+def test_compile_refuses_nested_outputs(tmp_path):
+    with pytest.raises(cgc.Error, match="forward"):
+        cgc.compile(Nested(), torch.ones(2, 4), output=tmp_path / "never.cgplan")
+    assert not list(tmp_path.iterdir())
+
+
 def test_compile_raises_the_programs_error(tmp_path, monkeypatch):
     class Unsupported(nn.Module):
         def forward(self, x):

@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace cgc::test {
 namespace {
@@ -336,6 +338,49 @@ template <class T> Status runWithIds(FakeProvider &provider, DType dtype, std::v
   const auto count = int64_t(ids.size());
   return runWithIds(provider, dtype, std::move(ids),
                     {{.upperBound = 100, .sizes = {count}, .strides = {1}}});
+}
+
+/// The status of a run in a fork of this process.
+Status runInFork(Context &context, std::string &message) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::vector<uint8_t> bytes(4);
+    const std::vector<int64_t> four = {4};
+    const TensorView output{bytes.data(), DType::U8, DeviceKind::Cpu, four, {}};
+    const Status status = context.run("fill", {}, {&output, 1});
+    (void)!write(ends[1], status.message().data(), status.message().size());
+    _exit(int(status.code()));
+  }
+  close(ends[1]);
+  char text[1000];
+  message.assign(text, std::max<ssize_t>(read(ends[0], text, sizeof(text)), 0));
+  close(ends[0]);
+  int exit = -1;
+  EXPECT_EQ(waitpid(child, &exit, 0), child);
+  EXPECT_TRUE(WIFEXITED(exit));
+  return {Code(WEXITSTATUS(exit)), message};
+}
+
+TEST_F(CpuContext, AForkAfterARunIsRefused) {
+  const Result<Plan> plan = Plan::fromMemory(samplePlan().plan, samplePlan().weights);
+  EngineOptions options;
+  options.provider = &provider_;
+  const Result<Engine> engine = Engine::create(*plan, options);
+  Result<Context> context = Context::create(*engine),
+                  oneThread = Context::create(*engine, {.threads = 1});
+  ASSERT_TRUE(oneThread.isOk()) << oneThread.status().message();
+  std::vector<uint8_t> bytes(4);
+  const std::vector<int64_t> four = {4};
+  const TensorView output{bytes.data(), DType::U8, DeviceKind::Cpu, four, {}};
+  ASSERT_TRUE(context->run("fill", {}, {&output, 1}).isOk());
+  std::string message;
+  EXPECT_EQ(runInFork(*context, message).code(), Code::Usage);
+  EXPECT_THAT(message, AllOf(HasSubstr("process " + std::to_string(getpid())),
+                             HasSubstr("threads = 1")));
+  EXPECT_EQ(runInFork(*oneThread, message).code(), Code::Ok) << message;
+  EXPECT_TRUE(context->run("fill", {}, {&output, 1}).isOk());
 }
 
 TEST_F(CpuContext, EachIndexHasTheBoundOfItsOwnEmbedding) {
