@@ -18,6 +18,9 @@
 namespace cgc::aten {
 namespace {
 
+/// What the names of a plan's weights begin with that are literals of the model's code.
+constexpr const char *kConstant = "constant";
+
 std::string sizesText(at::IntArrayRef sizes) {
   std::string text = "[";
   for (size_t i = 0; i < sizes.size(); ++i)
@@ -60,6 +63,31 @@ public:
 
   bool hasMethod(std::string_view name) const override {
     return module_.find_method(std::string(name)).has_value();
+  }
+
+  Status checkPlan(const PlanData &plan) const override {
+    for (const Entry &entry : plan.entries)
+      if (const auto method = module_.find_method(entry.name))
+        for (const IoTensor &input : entry.buckets[0].inputs)
+          if (!method->function().getSchema().argumentIndexWithName(input.name))
+            return {Code::Usage, "method '" + entry.name + "' has no parameter '" + input.name +
+                                     "', an input of the plan"};
+    std::unordered_map<std::string, at::Tensor> tensors;
+    for (const auto &attribute : module_.named_attributes())
+      if (attribute.value.isTensor())
+        tensors.emplace(attribute.name, attribute.value.toTensor());
+    for (const Weight &weight : plan.weights) {
+      const auto found = tensors.find(weight.name);
+      if (weight.isComputed || (found == tensors.end() && weight.name.starts_with(kConstant)))
+        continue;
+      const at::IntArrayRef sizes(weight.sizes.data(), weight.sizes.size());
+      if (found == tensors.end() || found->second.sizes() != sizes)
+        return {Code::Usage, "weight '" + weight.name + "' of the plan is " + sizesText(sizes) +
+                                 ", and the model has " +
+                                 (found == tensors.end() ? "none of this name"
+                                                         : sizesText(found->second.sizes()))};
+    }
+    return Status::ok();
   }
 
   Status run(const Entry &entry, std::span<const TensorView> inputs,

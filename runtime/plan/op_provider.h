@@ -35,6 +35,10 @@ class ScriptModel {
 public:
   virtual ~ScriptModel() = default;
   virtual bool hasMethod(std::string_view name) const = 0;
+  /// Usage, naming the first difference, if the plan was compiled from another model: if a method
+  /// has no parameter for an input of its entry, or if a weight that the compiler has not computed
+  /// is no parameter or buffer of the model with the same sizes.
+  virtual Status checkPlan(const PlanData &plan) const = 0;
   /// Runs the method that `entry` is named after, with the names of its inputs, and copies its
   /// results, flattened, to `outputs`. Views are dense, in host memory or on the provider's device.
   /// On cuda, enqueues on the stream of the enclosing OpProvider::onStream; copies to and from host

@@ -36,6 +36,9 @@ Result<std::unique_ptr<Fallback>> Fallback::create(const std::string &path, cons
       return Status(Code::Usage, what + " has no method '" + plan.entries[0].name +
                                      "', nor another entry of the plan; give the file that the "
                                      "plan was compiled from");
+    if (Status same = model.script->checkPlan(plan); !same.isOk())
+      return {same.code(),
+              what + ": " + same.message() + "; give the file that the plan was compiled from"};
   }
   return fallback;
 }

@@ -82,6 +82,35 @@ TEST_F(ScriptModelTest, SaysWhatDoesNotFit) {
   EXPECT_THAT(index.message(), HasSubstr("index out of range"));
 }
 
+TEST_F(ScriptModelTest, KnowsThePlansOfItsModel) {
+  auto model = provider_->loadScript(openclipModel("tiny", "fp32"), DType::F16);
+  ASSERT_TRUE(model.isOk()) << model.status().message();
+  const Weight known{.name = "positional_embedding", .dtype = DType::F16, .sizes = {16, 32}};
+  const auto check = [&](const Entry &entry, std::vector<Weight> weights) {
+    PlanData plan;
+    plan.entries = {entry, {.name = "group", .buckets = {{}}}};
+    plan.weights = std::move(weights);
+    return (*model)->checkPlan(plan);
+  };
+  const Status same = check(entry_, {known,
+                                     {.name = "constant.3", .sizes = {7}},
+                                     {.name = "anything", .sizes = {7}, .isComputed = true}});
+  EXPECT_TRUE(same.isOk()) << same.message();
+  Weight other = known;
+  other.sizes = {16, 64};
+  EXPECT_THAT(check(entry_, {known, other}).message(),
+              HasSubstr("weight 'positional_embedding' of the plan is [16,64], and the model has "
+                        "[16,32]"));
+  other.name = "visual.other";
+  const Status absent = check(entry_, {other});
+  EXPECT_EQ(absent.code(), Code::Usage);
+  EXPECT_THAT(absent.message(), HasSubstr("the model has none of this name"));
+  Entry renamed = entry_;
+  renamed.buckets[0].inputs[0].name = "tokens";
+  EXPECT_THAT(check(renamed, {}).message(),
+              HasSubstr("method 'encode_text' has no parameter 'tokens'"));
+}
+
 TEST_F(ScriptModelTest, RefusesFilesThatAreNoModels) {
   EXPECT_EQ(provider_->loadScript("missing.pt", {}).status().code(), Code::InvalidFile);
   const std::string path = (std::filesystem::path(testing::TempDir()) / "no_model.pt").string();

@@ -25,7 +25,7 @@ def read_only(shape):
 
 @pytest.mark.parametrize(("array", "match"), [
     (GOOD.astype(numpy.float64), r"is float64, and the plan takes float32; give array.astype\('float32'\)"),
-    (GOOD.astype(numpy.float16), "f32, and f16 was given"),
+    (GOOD.astype(numpy.float16), "is float16, and the plan takes float32"),
     (GOOD.astype(numpy.uint16), "'image' of entry 'encode_image' has an element type that no plan has"),
     (GOOD.astype(numpy.complex64), "element type that no plan has"),
     (numpy.ones((4, 32), numpy.float32)[:, ::2], r"is strided; give a dense copy, such as np\.ascontiguousarray"),

@@ -39,6 +39,7 @@ public:
   std::map<std::string, FakeOp> ops;
   /// The methods of every file. loadScript() fails without any.
   std::map<std::string, FakeMethod, std::less<>> methods;
+  bool isOtherModel = false; ///< No plan is of the files' model.
 
   Status initialize(DeviceKind, int) override {
     ++initialized;
@@ -109,6 +110,11 @@ private:
   struct Model final : ScriptModel {
     explicit Model(FakeProvider &provider) : provider(provider) {}
     bool hasMethod(std::string_view name) const override { return provider.methods.contains(name); }
+    Status checkPlan(const PlanData &) const override {
+      return provider.isOtherModel ? Status(Code::Usage, "weight 'w' of the plan is [4], and the "
+                                                         "model has [5]")
+                                   : Status::ok();
+    }
     Status run(const Entry &entry, std::span<const TensorView> inputs,
                std::span<const TensorView> outputs) override {
       return provider.methods.at(entry.name)(inputs, outputs, current());

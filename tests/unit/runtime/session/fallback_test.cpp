@@ -173,6 +173,10 @@ TEST_F(SessionFallback, IsRefusedUnlessItIsThePlansModel) {
     EXPECT_EQ(status.code(), code);
     EXPECT_THAT(status.message(), AllOf(HasSubstr("model.pt"), HasSubstr(message)));
   };
+  provider_.isOtherModel = true;
+  refused(Code::Usage, "weight 'w' of the plan is [4], and the model has [5]; give the file that "
+                       "the plan was compiled from");
+  provider_.isOtherModel = false;
   provider_.methods = {{"another", provider_.methods.at("mixed")}};
   refused(Code::Usage, "has no method 'rows', nor another entry of the plan");
   provider_.methods.clear();
