@@ -17,7 +17,7 @@ namespace cgc {
 
 /// The version of this interface. It changes whenever this header or plan.h changes in a way that
 /// the provider can observe.
-inline constexpr uint32_t kOpProviderAbi = 3;
+inline constexpr uint32_t kOpProviderAbi = 4;
 inline constexpr const char *kOpProviderSymbol = "cgcOpProvider";
 
 /// An AtenCall with its op resolved and its tensors bound to memory, which must outlive it.
