@@ -1,6 +1,6 @@
 // Engine and Context for target cpu with a provider that needs no LibTorch: results, bucket
 // selection, messages, misuse.
-#include "runtime/exec/engine.h"
+#include "runtime/exec/context_impl.h"
 #include "tests/temp_folder.h"
 #include "tests/unit/runtime/fake_provider.h"
 #include "tests/unit/runtime/sample_plan.h"
@@ -99,6 +99,28 @@ TEST_F(CpuContext, RunsEachBucket) {
   EXPECT_EQ(provider_.initialized, 1);
   EXPECT_EQ(context_->stats("main", 0)->graphNodes, 0u);
   EXPECT_EQ(context_->stats("main", 2).status().code(), Code::Usage);
+}
+
+/// A session pads a batch of fewer rows than the bucket has, also after a run of all rows.
+TEST_F(CpuContext, RowsOfAWholeRunAreNotLeftInLaterPadding) {
+  std::vector<float> seen;
+  provider_.ops["aten::neg"] = [&](const FakeCall &f, void *stream) {
+    const auto *const x = static_cast<const float *>(f.arguments[0]);
+    seen.assign(x, x + f.elements(f.call.outputs[0]));
+    return negate(f, stream);
+  };
+  load(samplePlan());
+  ASSERT_TRUE(context_) << contextStatus_.message();
+  ASSERT_TRUE(runMain({1, 1, 1, 1, 2, 2, 2, 2}, 2).isOk());
+  std::vector<float> x = {5, 6, 7, 8}, y(4);
+  const std::vector<int64_t> sizes = {1, 4};
+  const TensorView in{x.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
+  const TensorView out{y.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
+  const BucketRun run{1, RowRange{0, 1, 1}};
+  const Status status = implOf(*context_).run(0, {&run, 1}, {&in, 1}, {&out, 1}, nullptr);
+  ASSERT_TRUE(status.isOk()) << status.message();
+  EXPECT_THAT(seen, ElementsAre(5, 6, 7, 8, 0, 0, 0, 0));
+  EXPECT_THAT(y, ElementsAre(-4, -4, -4, -4));
 }
 
 TEST_F(CpuContext, ProfilesEachRecord) {
