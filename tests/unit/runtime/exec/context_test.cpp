@@ -1,5 +1,6 @@
 // Engine and Context for target cpu with a provider that needs no LibTorch: results, bucket
 // selection, messages, misuse.
+#include "runtime/exec/bucket_choice.h"
 #include "runtime/exec/context_impl.h"
 #include "tests/temp_folder.h"
 #include "tests/unit/runtime/fake_provider.h"
@@ -375,6 +376,25 @@ TEST_F(CpuContext, EachIndexHasTheBoundOfItsOwnEmbedding) {
   EXPECT_THAT(run({0, 0, 0, 0, 0, 10}).message(),
               AllOf(HasSubstr("element 5 is 10"), HasSubstr("from 0 to 9")));
   EXPECT_THAT(run({0, 0, -1, 0, 0, 0}).message(), HasSubstr("element 2 is -1"));
+}
+
+/// A run takes columns 3 and 4 of the caller's [2,7] for a bucket of [2,4].
+TEST(CheckIndices, OfAnInnerBatchAreThoseOfTheRowsThatARunTakes) {
+  const IoTensor input{.name = "ids",
+                       .dtype = DType::I64,
+                       .sizes = {2, 4},
+                       .indexBounds = {{.upperBound = 10, .sizes = {2, 4}, .strides = {4, 1}}},
+                       .batchDim = 1};
+  const std::vector<int64_t> sizes = {2, 7};
+  for (size_t element = 0; element < 14; ++element) {
+    std::vector<int64_t> ids(14);
+    ids[element] = 10;
+    const TensorView view{ids.data(), DType::I64, DeviceKind::Cpu, sizes, {}};
+    const size_t column = element % 7;
+    EXPECT_EQ(checkIndices({&input, 1}, {&view, 1}, RowRange{3, 2, 7}).isOk(),
+              column < 3 || column > 4)
+        << element;
+  }
 }
 
 TEST_F(CpuContext, NegativeAndReplacedIndicesAreTakenWhereTheOpTakesThem) {
