@@ -117,10 +117,12 @@ TEST(Lower, PointwiseOpsThatNoKernelComputesStayWithLibTorch) {
     %4 = aten.pow(2, %x) : f32[2,4]@cuda
     %5 = aten.log(%x) : f32[2,4]@cuda
     %6 = aten.maximum(%i, %i) : i64[4]@cuda
-    output %0, %1, %2, %3, %4, %5, %6
+    %7 = aten.rsub(%x, 3) {alpha=2} : f32[2,4]@cuda
+    output %0, %1, %2, %3, %4, %5, %6, %7
   })"),
               ElementsAre("aten::add.out", "aten::add.out", "aten::add.out", "aten::div.out_mode",
-                          "aten::pow.Scalar_out", "aten::log.out", "aten::maximum.out"));
+                          "aten::pow.Scalar_out", "aten::log.out", "aten::maximum.out",
+                          "aten::sub.out"));
   EXPECT_THAT(cudaRecords(R"(graph @g(%x: f32[0,4]@cuda, %y: f64[4]@cuda) {
     %0 = aten.neg(%x) : f32[0,4]@cuda
     %1 = aten.neg(%y) : f64[4]@cuda
@@ -559,6 +561,29 @@ TEST(Lower, TheGradientOfATableIsAFillAndAKernelOnCuda) {
   EXPECT_EQ(launch.grid[1], 2u);
   EXPECT_THAT(launch.ints, ElementsAre(3));
   EXPECT_EQ(written(bucket, 0), written(bucket, 1));
+}
+
+/// LibTorch's call adds the rows of all indices.
+TEST(Lower, TheGradientOfThePaddingRowIsZerosOnTheHost) {
+  for (const int64_t padding : {-1, 0, 8}) {
+    const auto plan = lowerAll(*parse(R"(graph @g(%g: f32[2,5,3], %i: i64[2,5]) {
+    %0 = cgc.embedding_backward(%g, %i) {num_weights=9, padding_idx=)" +
+                                      std::to_string(padding) + R"(} : f32[9,3]
+    output %0
+  })"));
+    ASSERT_TRUE(plan) << plan.status().message();
+    const Bucket &bucket = plan->plan.entries[0].buckets[0];
+    std::vector<std::string> names = {"aten::fill_.Scalar", "aten::index_add.out"};
+    if (padding >= 0)
+      names.emplace_back("aten::fill_.Scalar");
+    ASSERT_EQ(recordNames(bucket), names) << padding;
+    if (padding >= 0) {
+      const TensorId row = recordWrites(bucket.records[2])[0];
+      const TensorRef &filled = bucket.tensors[static_cast<uint32_t>(row)];
+      EXPECT_EQ(filled.slot.offset, uint64_t(padding) * 3 * sizeof(float));
+      EXPECT_THAT(filled.sizes, ElementsAre(3));
+    }
+  }
 }
 
 TEST(Lower, FusedOpsAreOneKernelOnCuda) {

@@ -72,6 +72,19 @@ TEST(MemoryPlan, TakesTheSmallestGapThatFits) {
   EXPECT_EQ(plan.arenaBytes, 4096u + 2048u + 1024u);
 }
 
+TEST(MemoryPlan, OfSeveralGapsTheSmallestIsTaken) {
+  // Stacked by size. 1 and 3 leave gaps, of which the second one is smaller and fits.
+  const Lifetime secondIsSmaller[] = {{0, 9, 65536}, {0, 1, 32768}, {0, 9, 16384},
+                                      {0, 1, 8192},  {0, 9, 4096},  {5, 9, 2048}};
+  MemoryPlan plan = planMemory(secondIsSmaller);
+  EXPECT_EQ(plan.offsets[5], plan.offsets[3]);
+  // 2 fills most of the gap of 1, and that of 4 is larger than the rest.
+  const Lifetime firstIsSmaller[] = {{0, 9, 65536}, {0, 1, 32768}, {5, 9, 28672}, {0, 9, 16384},
+                                     {0, 1, 8192},  {0, 9, 4096},  {5, 9, 2048}};
+  plan = planMemory(firstIsSmaller);
+  EXPECT_EQ(plan.offsets[6], plan.offsets[1] + 28672);
+}
+
 TEST(MemoryPlan, MoreThan64BitsDoesNotWrapToASmallArena) {
   const Lifetime tooLarge[] = {{0, 1, UINT64_MAX}};
   EXPECT_EQ(planMemory(tooLarge).arenaBytes, UINT64_MAX);

@@ -108,6 +108,23 @@ TEST(LowerStates, AreCopiedIfALaterRecordReadsTheOldValue) {
   EXPECT_EQ(stateWritten(bucketOf(plan), 2), 0);
 }
 
+/// The record that writes it would also write behind the state.
+TEST(LowerStates, PartOfWhatARecordWritesIsCopied) {
+  const auto plan = lowerAll(*parse(R"(module @m {
+    state @w : f32[4]
+    graph @step(%x: f32[8]) {
+      %0 = aten.neg(%x) : f32[8]
+      %1 = aten.slice(%0) {start=0, end=4} : f32[4]
+      output %x, state @w = %1
+    }
+  })"),
+                             DeviceKind::Cpu);
+  ASSERT_TRUE(plan) << plan.status().message();
+  ASSERT_THAT(recordNames(bucketOf(plan)), ElementsAre("aten::neg.out", "memcpy", "memcpy"));
+  EXPECT_EQ(stateWritten(bucketOf(plan), 0), -1);
+  EXPECT_EQ(stateWritten(bucketOf(plan), 2), 0);
+}
+
 TEST(LowerStates, AnOutputOfTheOldValueIsCopiedFirst) {
   const auto plan = lowerStep(R"(    %0 = get_attr @w : f32[4]
     %1 = aten.neg(%x) : f32[4]

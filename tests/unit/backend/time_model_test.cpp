@@ -1,6 +1,8 @@
 // Tests of the model of a bucket's time: what counts, not how much.
 #include "backend/time_model.h"
 
+#include "runtime/plan/branches.h"
+
 #include <gtest/gtest.h>
 
 namespace cgc::backend {
@@ -76,6 +78,48 @@ TEST(TimeModel, ARepeatedElementIsReadOnce) {
   const double dense = onCpu(bucket);
   bucket.tensors[0].strides = {0, 1};
   EXPECT_LT(onCpu(bucket), 0.6 * dense);
+}
+
+TEST(TimeModel, EveryBranchIsComparedWithTheOthers) {
+  const double one = onCpu(products(64, 64, 64));
+  Bucket bucket = products(64, 64, 64, kMaxBranches);
+  for (uint32_t i = 0; i < kMaxBranches; ++i)
+    bucket.records[i].branch = i + 1;
+  EXPECT_DOUBLE_EQ(onCpu(bucket), one);
+}
+
+/// Reads two tensors, whose elements count as they lie in memory, and writes a third one.
+Bucket call(const std::string &op, std::vector<std::vector<int64_t>> sizes) {
+  Bucket bucket;
+  for (std::vector<int64_t> &shape : sizes) {
+    std::vector<int64_t> strides(shape.size(), 1);
+    for (size_t d = shape.size() - 1; d-- > 0;)
+      strides[d] = strides[d + 1] * shape[d + 1];
+    bucket.tensors.push_back({.slot = {}, .dtype = DType::F32, .sizes = shape, .strides = strides});
+  }
+  bucket.records = {{AtenCall{
+      .op = op, .overload = "out", .args = {id(0), id(1)}, .outputs = {id(2)}, .writesOut = true}}};
+  return bucket;
+}
+
+TEST(TimeModel, AttentionIsTwoProducts) {
+  const int64_t n = 1024;
+  const double attention =
+      onCpu(call("aten::scaled_dot_product_attention", {{n, n}, {n, n}, {n, n}}));
+  EXPECT_NEAR(attention / onCpu(products(n, n, n)), 2, 0.01);
+}
+
+TEST(TimeModel, AConvolutionIsAProductWithItsWindows) {
+  const double convolution =
+      onCpu(call("aten::convolution", {{1, 64, 64, 64}, {128, 64, 1, 1}, {1, 128, 64, 64}}));
+  EXPECT_NEAR(convolution / onCpu(products(64 * 64, 128, 64)), 1, 0.01);
+}
+
+TEST(TimeModel, GapsBetweenRowsAreNoTraffic) {
+  Bucket bucket = call("aten::neg", {{4096, 1024}, {4096, 1024}, {4096, 1024}});
+  const double dense = onCpu(bucket);
+  bucket.tensors[0].strides = {4096, 1};
+  EXPECT_DOUBLE_EQ(onCpu(bucket), dense);
 }
 
 } // namespace

@@ -1,4 +1,5 @@
 // Engine and Context for target cuda on the fake GPU: capture, replay and ordering.
+#include "runtime/exec/context_impl.h"
 #include "tests/unit/fake_device/context_fixture.h"
 
 namespace cgc::test {
@@ -123,6 +124,41 @@ TEST_F(FakeDevice, AReplayAllocatesNothingAndWaitsForNothing) {
     EXPECT_EQ(counts.waits, 0u);
   }
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+/// Replays of the caller's graphs come between later runs, whatever rows the last captured run
+/// took.
+TEST_F(FakeDevice, ARunAfterCapturesClearsAllRowsBehindItsOwn) {
+  const Engine engine = *createEngine();
+  Context context = *Context::create(engine, {.addressSets = 0});
+  const CudaStream stream = *createStream();
+  const DeviceFloats x(8, 3), y(8);
+  const auto run = [&](int64_t rows, cudaStream_t on) {
+    const std::vector<int64_t> sizes = {rows, 4};
+    const TensorView in{x.data(), DType::F32, DeviceKind::Cuda, sizes, {}};
+    const TensorView out{y.data(), DType::F32, DeviceKind::Cuda, sizes, {}};
+    const BucketRun run{1, RowRange{0, rows, rows}};
+    return implOf(context).run(0, {&run, 1}, {&in, 1}, {&out, 1}, on);
+  };
+  const auto capture = [&](int64_t rows) {
+    EXPECT_EQ(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    const Status status = run(rows, stream.get());
+    EXPECT_TRUE(status.isOk()) << status.message();
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaSuccess);
+    return CudaGraph(graph);
+  };
+  const CudaGraph both = capture(2), one = capture(1);
+  cudaGraphExec_t made = nullptr;
+  ASSERT_EQ(cudaGraphInstantiate(&made, both.get(), 0), cudaSuccess);
+  const CudaGraphExec exec(made);
+  ASSERT_EQ(cudaGraphLaunch(exec.get(), stream.get()), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
+  ASSERT_TRUE(run(1, nullptr).isOk());
+  const Result<TensorView> input = context.inputBuffer("main", 1, 0);
+  ASSERT_TRUE(input.isOk()) << input.status().message();
+  const auto *const rows = static_cast<const float *>(input->data);
+  EXPECT_THAT(std::vector(rows, rows + 8), ElementsAre(3, 3, 3, 3, 0, 0, 0, 0));
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // The CUDA calls of runs on the caller's device tensors and in the caller's captures.
 #include "tests/conformance/cuda_fixture.h"
-#include "tests/fake_cuda/fake_cuda.h"
+#include "tests/fake_cuda/failing_operator_new.h"
 
 #include <thread>
 
@@ -28,19 +28,38 @@ protected:
     fake_cuda::reset();
   }
 
-  /// Runs one row on memory `set`, in which x is at `offset` and y at `yOffset`, and logs the
-  /// calls.
-  Status run(Context &context, size_t set, size_t offset = 0, size_t yOffset = kPart) {
+  /// Runs one row on memory `set`, in which x is at `offset` and y at `yOffset`. Allocates nothing
+  /// itself.
+  Status enqueue(Context &context, size_t set, size_t offset = 0, size_t yOffset = kPart) {
     auto *const at = static_cast<std::byte *>(memory_[set]);
     const TensorView in{at + offset, DType::F32, DeviceKind::Cuda, sizes_, {}};
     const TensorView outs[] = {{at + yOffset, DType::F32, DeviceKind::Cuda, sizes_, {}},
                                {at + 2 * kPart, DType::U8, DeviceKind::Cuda, flagSizes_, {}}};
+    return context.run("main", {&in, 1}, outs, stream_);
+  }
+  /// enqueue(), and logs the calls.
+  Status run(Context &context, size_t set, size_t offset = 0, size_t yOffset = kPart) {
     fake_cuda::clearCalls();
-    const Status status = context.run("main", {&in, 1}, outs, stream_);
+    const Status status = enqueue(context, set, offset, yOffset);
     names_.clear();
     for (const Call &call : fake_cuda::calls())
       names_.push_back(std::string(call.function));
     return status;
+  }
+  /// Sets x of memory `set`, and y to zeros. The fake GPU's memory is the host's.
+  void setX(size_t set, const std::vector<float> &x) {
+    auto *const at = static_cast<std::byte *>(memory_[set]);
+    std::memcpy(at, x.data(), x.size() * sizeof(float));
+    std::memset(at + kPart, 0, kPart);
+  }
+  std::vector<float> yOf(size_t set) const {
+    const auto *const y =
+        reinterpret_cast<const float *>(static_cast<const std::byte *>(memory_[set]) + kPart);
+    return {y, y + kColumns};
+  }
+  std::vector<float> expected(const std::vector<float> &x) {
+    Context plain = this->context(ExecutorKind::Stream);
+    return PlanTest::run(plain, x)->y;
   }
   static size_t countOf(const std::vector<std::string> &names, const std::string &part) {
     return std::ranges::count_if(
@@ -108,6 +127,23 @@ TEST_F(InPlaceCalls, AnUnalignedTensorIsCopied) {
   EXPECT_EQ(countOf(names_, "SetParams"), 0u);
 }
 
+TEST_F(InPlaceCalls, ATensorOfAnotherGpuIsCopied) {
+  const std::vector<float> x = randomFloats(kColumns, 1), result = expected(x);
+  fake_cuda::reset({.devices = 2});
+  Context context = this->context(ExecutorKind::Graph);
+  (void)cudaFree(memory_[1]);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  ASSERT_EQ(cudaMalloc(&memory_[1], 3 * kPart), cudaSuccess);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  for (const size_t set : {0, 1}) {
+    setX(set, x);
+    ASSERT_TRUE(run(context, set).isOk());
+    EXPECT_EQ(countOf(names_, "cudaMemcpyAsync"), set == 0 ? 0u : 3u);
+    ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+    EXPECT_EQ(yOf(set), result);
+  }
+}
+
 TEST_F(InPlaceCalls, AnOutputThatOverlapsTheInputIsCopiedAsTheInputIs) {
   Context context = this->context(ExecutorKind::Graph);
   for (const size_t yOffset : {size_t(0), kColumns * sizeof(float) - 16}) {
@@ -141,8 +177,7 @@ TEST_F(InPlaceCalls, TheReportCountsTheExecutables) {
 /// Whatever call fails: the run fails or copies, and the next one is right.
 TEST_F(InPlaceCalls, AFailingPatchLeavesNoWrongExecutable) {
   const std::vector<float> x = randomFloats(kColumns, 1);
-  Context plain = this->context(ExecutorKind::Stream);
-  const std::vector<float> expected = PlanTest::run(plain, x)->y;
+  const std::vector<float> result = expected(x);
   size_t calls = 0;
   {
     Result<Context> context = Context::create(*engine_, {.addressSets = 1});
@@ -156,16 +191,34 @@ TEST_F(InPlaceCalls, AFailingPatchLeavesNoWrongExecutable) {
     ASSERT_TRUE(run(*context, 0).isOk());               // Then its executable is patched.
     fake_cuda::failAnyCall(nth, cudaErrorInvalidValue); // One of the next run.
     for (const size_t set : {1, 1, 0}) {
-      auto *const at = static_cast<std::byte *>(memory_[set]);
-      std::memcpy(at, x.data(), x.size() * sizeof(float)); // The fake GPU's memory is the host's.
-      std::memset(at + kPart, 0, kPart);
+      setX(set, x);
       const Status status = run(*context, set);
       ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
-      if (!status.isOk())
-        continue;
-      const auto *const y = reinterpret_cast<const float *>(at + kPart);
-      EXPECT_EQ(std::vector<float>(y, y + kColumns), expected) << "call " << nth << ", set " << set;
+      if (status.isOk()) {
+        EXPECT_EQ(yOf(set), result) << "call " << nth << ", set " << set;
+      }
     }
+  }
+}
+
+/// A node cannot be set, and there is no host memory at some point of that run.
+TEST_F(InPlaceCalls, AHalfPatchedSetIsNotFoundAgain) {
+  const std::vector<float> x = randomFloats(kColumns, 1), result = expected(x);
+  bool isDone = false;
+  for (long allocations = 0; !isDone; ++allocations) {
+    Result<Context> context = Context::create(*engine_, {.addressSets = 1});
+    ASSERT_TRUE(context.isOk());
+    ASSERT_TRUE(run(*context, 0).isOk());
+    fake_cuda::failCall("cudaGraphExecKernelNodeSetParams", 2, cudaErrorInvalidValue);
+    setX(1, std::vector<float>(kColumns, 7));
+    allocationsLeft = allocations;
+    isDone = enqueue(*context, 1).isOk(); // Its tensors are copied.
+    allocationsLeft = -1;
+    fake_cuda::reset(); // The failure may not have happened.
+    setX(0, x);
+    ASSERT_TRUE(run(*context, 0).isOk());
+    ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+    ASSERT_EQ(yOf(0), result) << "with " << allocations << " allocations";
   }
 }
 

@@ -97,6 +97,47 @@ TEST(SelectTest, AnyOtherMaskStays) {
   EXPECT_THAT(selectMask("bool", upsideDown, "f16"), HasSubstr("cgc.attention(%q, %k, %k, %0)"));
 }
 
+/// One row hides the same keys from all queries, and one column hides none.
+TEST(SelectTest, AMaskOfOneRowOrColumnStays) {
+  for (const auto &[type, numbers] :
+       {std::pair("f32[1,3]", std::vector<double>{0, -kInf, -kInf}), {"f32[3,1]", {0, 0, 0}}}) {
+    auto module = parse(std::string(R"(
+module @Root class="Root" {
+  param @mask : )") + type +
+                        R"(
+  graph @g(%q: f32[2,2,3,8]) {
+    %mask = get_attr @mask : )" +
+                        type + R"(
+    %1 = aten.scaled_dot_product_attention(%q, %q, %q, %mask) : f32[2,2,3,8]
+    %2 = aten.neg(%1) : f32[2,2,3,8]
+    output %2
+  }
+})");
+    setNumbers(*module, "mask", numbers);
+    ASSERT_TRUE(runPasses(*module, "select-attention").isOk());
+    EXPECT_THAT(ir::toString(*module->findGraph("g")),
+                HasSubstr("cgc.attention(%q, %q, %q, %mask) {scale"))
+        << type;
+  }
+}
+
+/// A step may change a state, so its first value says nothing.
+TEST(SelectTest, AMaskThatIsAStateStays) {
+  auto module = parse(R"(
+module @Root class="Root" {
+  state @mask : f32[3,3]
+  graph @g(%q: f32[2,2,3,8]) {
+    %mask = get_attr @mask : f32[3,3]
+    %1 = aten.scaled_dot_product_attention(%q, %q, %q, %mask) : f32[2,2,3,8]
+    %2 = aten.neg(%1) : f32[2,2,3,8]
+    output %2
+  }
+})");
+  setNumbers(*module, "mask", {0, -kInf, -kInf, 0, 0, -kInf, 0, 0, 0});
+  ASSERT_TRUE(runPasses(*module, "select-attention").isOk());
+  EXPECT_THAT(ir::toString(*module->findGraph("g")), HasSubstr("cgc.attention(%q, %q, %q, %mask)"));
+}
+
 /// A model keeps one mask for its longest text and takes a part of it.
 TEST(SelectTest, APartOfAMaskIsJudgedByItsOwnElements) {
   for (const auto &[start, isCausal] : {std::pair(1, true), {0, false}}) {

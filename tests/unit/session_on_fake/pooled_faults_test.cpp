@@ -1,4 +1,4 @@
-// The shared arena of a memory pool after a run that failed.
+// The shared arena of a memory pool after a run or a growth that failed.
 #include "tests/fake_cuda/fake_cuda.h"
 #include "tests/unit/runtime/session/served_plan.h"
 
@@ -51,6 +51,20 @@ TEST_F(PooledFaults, WhatAFailedRunLeavesInFlightGoesBeforeTheNextRun) {
   EXPECT_EQ(y[0], expected(sizes, 10));
   for (const cudaStream_t stream : streams)
     EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+/// The limit has room for one page of the arena.
+TEST_F(PooledFaults, AGrowthThatFailedTakesNothingOfTheLimit) {
+  SessionOptions options;
+  options.engine.pool = *MemoryPool::create({.limit = 3 << 20});
+  options.engine.provider = &provider_;
+  for (int i = 0; i < 2; ++i) {
+    fake_cuda::failCall("cuMemCreate", 1, cudaErrorMemoryAllocation);
+    EXPECT_THAT(Session::create(plan_, options).status().message(),
+                HasSubstr("cuMemCreate returned"));
+  }
+  Session session = createSession(plan_, options);
+  EXPECT_EQ(*run(session, "rows", {3, 4}), expected({3, 4}));
 }
 
 } // namespace

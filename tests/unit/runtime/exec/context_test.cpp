@@ -1,6 +1,7 @@
 // Engine and Context for target cpu with a provider that needs no LibTorch: results, bucket
 // selection, messages, misuse.
-#include "runtime/exec/engine.h"
+#include "runtime/exec/bucket_choice.h"
+#include "runtime/exec/context_impl.h"
 #include "tests/temp_folder.h"
 #include "tests/unit/runtime/fake_provider.h"
 #include "tests/unit/runtime/sample_plan.h"
@@ -101,6 +102,28 @@ TEST_F(CpuContext, RunsEachBucket) {
   EXPECT_EQ(provider_.initialized, 1);
   EXPECT_EQ(context_->stats("main", 0)->graphNodes, 0u);
   EXPECT_EQ(context_->stats("main", 2).status().code(), Code::Usage);
+}
+
+/// A session pads a batch of fewer rows than the bucket has, also after a run of all rows.
+TEST_F(CpuContext, RowsOfAWholeRunAreNotLeftInLaterPadding) {
+  std::vector<float> seen;
+  provider_.ops["aten::neg"] = [&](const FakeCall &f, void *stream) {
+    const auto *const x = static_cast<const float *>(f.arguments[0]);
+    seen.assign(x, x + f.elements(f.call.outputs[0]));
+    return negate(f, stream);
+  };
+  load(samplePlan());
+  ASSERT_TRUE(context_) << contextStatus_.message();
+  ASSERT_TRUE(runMain({1, 1, 1, 1, 2, 2, 2, 2}, 2).isOk());
+  std::vector<float> x = {5, 6, 7, 8}, y(4);
+  const std::vector<int64_t> sizes = {1, 4};
+  const TensorView in{x.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
+  const TensorView out{y.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
+  const BucketRun run{1, RowRange{0, 1, 1}};
+  const Status status = implOf(*context_).run(0, {&run, 1}, {&in, 1}, {&out, 1}, nullptr);
+  ASSERT_TRUE(status.isOk()) << status.message();
+  EXPECT_THAT(seen, ElementsAre(5, 6, 7, 8, 0, 0, 0, 0));
+  EXPECT_THAT(y, ElementsAre(-4, -4, -4, -4));
 }
 
 TEST_F(CpuContext, ProfilesEachRecord) {
@@ -398,6 +421,25 @@ TEST_F(CpuContext, EachIndexHasTheBoundOfItsOwnEmbedding) {
   EXPECT_THAT(run({0, 0, 0, 0, 0, 10}).message(),
               AllOf(HasSubstr("element 5 is 10"), HasSubstr("from 0 to 9")));
   EXPECT_THAT(run({0, 0, -1, 0, 0, 0}).message(), HasSubstr("element 2 is -1"));
+}
+
+/// A run takes columns 3 and 4 of the caller's [2,7] for a bucket of [2,4].
+TEST(CheckIndices, OfAnInnerBatchAreThoseOfTheRowsThatARunTakes) {
+  const IoTensor input{.name = "ids",
+                       .dtype = DType::I64,
+                       .sizes = {2, 4},
+                       .indexBounds = {{.upperBound = 10, .sizes = {2, 4}, .strides = {4, 1}}},
+                       .batchDim = 1};
+  const std::vector<int64_t> sizes = {2, 7};
+  for (size_t element = 0; element < 14; ++element) {
+    std::vector<int64_t> ids(14);
+    ids[element] = 10;
+    const TensorView view{ids.data(), DType::I64, DeviceKind::Cpu, sizes, {}};
+    const size_t column = element % 7;
+    EXPECT_EQ(checkIndices({&input, 1}, {&view, 1}, RowRange{3, 2, 7}).isOk(),
+              column < 3 || column > 4)
+        << element;
+  }
 }
 
 TEST_F(CpuContext, NegativeAndReplacedIndicesAreTakenWhereTheOpTakesThem) {

@@ -99,6 +99,18 @@ TEST_F(Pool, TheLeastBusyDeviceIsTakenAndTheContextThatWasIdleLongest) {
   EXPECT_EQ((*pool_.acquire({}, {})).get(), second);
 }
 
+TEST_F(Pool, AnIdleDeviceIsTakenEvenIfABusyOneHasTheContextThatWasIdleLonger) {
+  for (const int device : {0, 0, 1})
+    add(device);
+  auto first = *pool_.acquire({}, {}), other = *pool_.acquire({}, {}),
+       busy = *pool_.acquire({}, {});
+  ASSERT_EQ(first->device, 0);
+  ASSERT_EQ(other->device, 1);
+  first.reset();
+  other.reset();
+  EXPECT_EQ((*pool_.acquire({}, {}))->device, 1);
+}
+
 TEST_F(Pool, AFilterWaitsForWhatItTakes) {
   add(0);
   add(1);

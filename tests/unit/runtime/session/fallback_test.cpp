@@ -1,4 +1,5 @@
 // Session: the requests that LibTorch runs instead of a bucket, here by a stand-in.
+#include "runtime/session/fallback.h"
 #include "tests/unit/runtime/session/served_plan.h"
 
 namespace cgc::test {
@@ -202,6 +203,22 @@ TEST_F(SessionFallback, KeepsItsWeights) {
   EXPECT_TRUE(session.update(same).isOk());
   EXPECT_TRUE(session.reset().isOk());
   EXPECT_EQ(*run(session, "mixed", {4, 4}), expected({4, 4}));
+}
+
+/// Weights that depend on sizes, such as interpolated positions, have one name in several plans.
+TEST(CheckEqualWeights, ComparesThoseOfOneNameAndSizes) {
+  const auto withPositions = [](const std::vector<float> &positions) {
+    SamplePlan sample = samplePlan();
+    sample.plan.weights.push_back(
+        {.name = "positions", .dtype = DType::F32, .sizes = {int64_t(positions.size())}});
+    sample.weights.push_back(floatBytes(positions));
+    return toPlan(sample);
+  };
+  const auto present = withPositions({1, 2});
+  EXPECT_TRUE(checkEqualWeights(*present, *withPositions({1, 2})).isOk());
+  EXPECT_TRUE(checkEqualWeights(*present, *withPositions({4, 5, 6})).isOk());
+  EXPECT_THAT(checkEqualWeights(*present, *withPositions({1, 3})).message(),
+              HasSubstr("weight 'positions' has other values"));
 }
 
 } // namespace
