@@ -72,6 +72,24 @@ TEST_F(TrainedPlan, ACheckpointReplacesTheOneBefore) {
   EXPECT_EQ(trainer->load(folder_ / "run")->step, 3u);
 }
 
+TEST_F(TrainedPlan, ACheckpointThatIsNotFiniteLeavesTheOneBefore) {
+  Result<Trainer> trainer = create();
+  ASSERT_TRUE(trainer.isOk());
+  ASSERT_TRUE(step(*trainer, batch(0)).isOk());
+  ASSERT_TRUE(trainer->save(folder_ / "run").isOk());
+  for (const float bad : {NAN, INFINITY}) {
+    ASSERT_TRUE(step(*trainer, {1, 1, bad, 1}).isOk());
+    const Status status = trainer->save(folder_ / "run");
+    EXPECT_EQ(status.code(), Code::Failed);
+    EXPECT_THAT(status.message(), AllOf(HasSubstr("after step 2, 'w' has a NaN or an infinity"),
+                                        HasSubstr("lower the learning rate")));
+    ASSERT_TRUE(trainer->load(folder_ / "run").isOk());
+  }
+  TrainedModel model;
+  model.step(batch(0));
+  expectStates(*trainer, model);
+}
+
 TEST_F(TrainedPlan, AFolderOfSomethingElseIsNotReplaced) {
   Result<Trainer> trainer = create();
   ASSERT_TRUE(trainer.isOk());
