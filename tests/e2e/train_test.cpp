@@ -445,6 +445,10 @@ TEST_F(Train, AnEndWithoutWarningLeavesAWholeCheckpoint) {
     ASSERT_EQ(next.status, 0) << next.err;
     EXPECT_GT(parseJson(next, "train")["first_step"], 1);
   }
+  ASSERT_EQ(train({"--steps", "1", "--checkpoint", "run"}).status, 0);
+  for (const fs::directory_entry &entry : fs::directory_iterator(folder))
+    EXPECT_FALSE(entry.path().filename().string().starts_with("run.tmp."))
+        << entry << " of a process that has ended";
 }
 
 TEST_F(Train, RecomputesActivationsOnRequest) {
