@@ -152,6 +152,51 @@ TEST_F(Train, LabelsOutOfRangeAreNamed) {
   }
 }
 
+/// A training that fails writes a checkpoint of the steps before, and goes on bit for bit.
+TEST_F(Train, AFailureWritesACheckpoint) {
+  makeStep();
+  std::vector<int64_t> labels(64);
+  for (size_t i = 0; i < labels.size(); ++i)
+    labels[i] = static_cast<int64_t>(i % 10);
+  writeNpy(folder / "good.npy", "<i8", {64}, labels);
+  labels[40] = 10;
+  writeNpy(folder / "bad.npy", "<i8", {64}, labels);
+  const auto run = [&](const std::string &y, std::vector<std::string> more) {
+    more.insert(more.begin(), {"train", "mlp.cgplan", "--data", x_, "y=" + y});
+    return cgc(more);
+  };
+  const auto lossesOf = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--log-every", "1", "--json"});
+    const Outcome outcome = run("good.npy", more);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return losses(parseJson(outcome, "train"));
+  };
+  expectError(run("bad.npy", {"--steps", "4", "--checkpoint", "run"}), 2,
+              {"the batch of step 3", "the checkpoint 'run' is that of step 2"});
+  const std::vector<double> rest = lossesOf({"--steps", "2", "--resume", "run"}),
+                            whole = lossesOf({"--steps", "4"});
+  EXPECT_EQ(rest, std::vector<double>(whole.begin() + 2, whole.end()));
+  expectError(run("bad.npy", {"--steps", "1", "--resume", "run", "--checkpoint", "run"}), 2,
+              {"the batch of step 3", "nothing was written to 'run'"});
+}
+
+TEST_F(Train, ParametersThatAreNotFiniteLeaveTheCheckpoint) {
+  makeStep();
+  ASSERT_EQ(train({"--steps", "2", "--checkpoint", "run"}).status, 0);
+  const std::string before = readFile(folder / "run/model.safetensors");
+  const std::vector<std::string> diverge = {"--steps",  "8",   "--lr",         "1e30",
+                                            "--resume", "run", "--checkpoint", "run"};
+  expectError(
+      train(diverge), 1,
+      {"has a NaN or an infinity", "lower the learning rate", "nothing was written to 'run'"});
+  EXPECT_EQ(readFile(folder / "run/model.safetensors"), before);
+  std::vector<std::string> often = diverge;
+  often.insert(often.end(), {"--checkpoint-every", "1"});
+  expectError(train(often), 1,
+              {"has a NaN or an infinity", "the checkpoint 'run' is that of step"});
+  EXPECT_EQ(train({"--steps", "1", "--resume", "run"}).status, 0);
+}
+
 TEST_F(Train, RunNamesALabelOutOfRange) {
   for (const std::string target : {"cpu", "cuda"}) {
     makeStep({}, "mlp.pt", target);

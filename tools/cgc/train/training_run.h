@@ -49,7 +49,8 @@ struct TrainingResult {
 
 /// Makes the steps, and writes the checkpoints, one of them at the end. A signal (requestedStop)
 /// ends the training after the current step or micro-batch. Fails as Trainer's functions do, and
-/// Failed for a NaN with `failOnNan`; the last checkpoint is then whole.
+/// Failed for a NaN with `failOnNan`. A failure also writes a checkpoint of the steps before it if
+/// there can be one; its message says which checkpoint is there.
 Result<TrainingResult> runTraining(Trainer &trainer, BatchReader &reader,
                                    const TrainingOptions &options, Progress &progress);
 
