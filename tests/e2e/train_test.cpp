@@ -80,6 +80,54 @@ TEST_F(Train, ResumingEqualsNotStopping) {
             readFile(folder / "whole/model.safetensors"));
 }
 
+/// Validation changes no step, though the model draws random numbers.
+TEST_F(Train, ValidatesSamplesThatAreNotTrained) {
+  makeStep({}, "mlp_dropout.pt");
+  std::vector<float> x(20 * 32);
+  std::vector<int64_t> y(20);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(i % 7) - 3;
+  for (size_t i = 0; i < y.size(); ++i)
+    y[i] = static_cast<int64_t>(i % 10);
+  writeNpy(folder / "held_x.npy", "<f4", {20, 32}, x);
+  writeNpy(folder / "held_y.npy", "<i8", {20}, y);
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--steps", "5", "--log-every", "1", "--json", "--checkpoint", "run"});
+    const Outcome outcome = train(more);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return parseJson(outcome, "train");
+  };
+  const auto without = run({});
+  EXPECT_FALSE(without.contains("validation_losses"));
+  const auto json = run({"--validate", "x=held_x.npy", "y=held_y.npy", "--validate-every", "2",
+                         "--curve", "loss.svg"});
+  EXPECT_EQ(losses(json), losses(without));
+  EXPECT_EQ(json["validation_samples"], 16) << "whole batches";
+  std::vector<int> steps;
+  for (const auto &point : json["validation_losses"])
+    steps.push_back(point["step"]);
+  EXPECT_EQ(steps, (std::vector<int>{2, 4, 5}));
+  EXPECT_NE(readFile(folder / "loss.svg").find(">validation</text>"), std::string::npos);
+  EXPECT_EQ(run({"--validate", "x=held_x.npy", "y=held_y.npy"})["validation_losses"].size(), 5u);
+
+  writeNpy(folder / "batch_x.npy", "<f4", {16, 32}, std::vector<float>(x.begin(), x.begin() + 512));
+  writeNpy(folder / "batch_y.npy", "<i8", {16}, std::vector<int64_t>(y.begin(), y.begin() + 16));
+  const Outcome evaluated =
+      cgc({"run", "mlp.cgplan", "--entry", "evaluate", "--checkpoint", "run", "--input",
+           "x=@batch_x.npy", "--input", "y=@batch_y.npy", "--output", "loss.npy"});
+  ASSERT_EQ(evaluated.status, 0) << evaluated.err;
+  EXPECT_EQ(json["validation_losses"][2]["loss"], double(npyFloats(folder / "loss.npy").at(0)));
+
+  const Outcome text = train({"--steps", "2", "--validate", "x=held_x.npy", "y=held_y.npy"});
+  EXPECT_NE(text.out.find("loss of 16 validation samples"), std::string::npos) << text.out;
+  expectError(train({"--validate-every", "2"}), 2, {"--validate-every", "--validate"});
+  expectError(train({"--validate", "x=held_x.npy"}), 2, {"--validate", "no samples of input 'y'"});
+  y[3] = 10;
+  writeNpy(folder / "held_y.npy", "<i8", {20}, y);
+  expectError(train({"--validate", "x=held_x.npy", "y=held_y.npy"}), 2,
+              {"batch 1 of --validate", "input 'y': element 3 is 10"});
+}
+
 TEST_F(Train, NamesOptionsOfCompileThatDoNotFit) {
   expectError(compile({"--groups", "layer.*:weight_decay=0"}), 2,
               {"'layer.*'", "matches no trained parameter"});
@@ -333,6 +381,14 @@ TEST_F(Train, TheLossMayBeAnyOutput) {
   ASSERT_EQ(trained.status, 0) << trained.err;
   for (const auto &point : parseJson(trained, "train")["losses"])
     EXPECT_NEAR(point["loss"], double(point["libtorch_loss"]), 1e-4);
+  // Of the whole data, which is also the batch of the next step.
+  const Outcome validated =
+      cgc({"train", "two.cgplan", "--data", "x=x.npy", "y=y.npy", "--validate", "x=x.npy",
+           "y=y.npy", "--steps", "3", "--log-every", "1", "--json"});
+  ASSERT_EQ(validated.status, 0) << validated.err;
+  const auto json = parseJson(validated, "train");
+  for (size_t i = 0; i < 2; ++i)
+    EXPECT_NEAR(json["validation_losses"][i]["loss"], double(json["losses"][i + 1]["loss"]), 1e-4);
 }
 
 TEST_F(Train, WritesNoFileThatItReads) {

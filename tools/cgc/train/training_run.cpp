@@ -43,17 +43,23 @@ private:
         batches_.pop_front();
       }
       CGC_TRY(poll());
+      if (isDue(options_.validateEvery))
+        CGC_TRY(validate());
       if (isDue(options_.checkpointEvery))
         CGC_TRY(save());
     }
     CGC_TRY(trainer_.wait());
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    result_.seconds = time.count();
+    result_.seconds = (time - notSteps_).count();
     return poll();
   }
 
-  /// Saves the last step unless that has been done.
-  Status finish() { return options_.checkpoint.empty() || isSaved() ? Status::ok() : save(); }
+  /// Validates and saves the last step unless that has been done.
+  Status finish() {
+    if (options_.validation && validated_ != trainer_.stepNumber() && requestedStop() == 0)
+      CGC_TRY(validate());
+    return options_.checkpoint.empty() || isSaved() ? Status::ok() : save();
+  }
 
   bool isSaved() const { return saved_ == trainer_.stepNumber() && trainer_.microBatches() == 0; }
 
@@ -108,6 +114,20 @@ private:
     return Status::ok();
   }
 
+  Status validate() {
+    CGC_TRY(trainer_.wait()); // So that their time is that of steps.
+    CGC_TRY(poll());
+    const auto start = std::chrono::steady_clock::now();
+    CGC_ASSIGN_OR_RETURN(const std::optional<double> loss, options_.validation->loss(trainer_));
+    notSteps_ += std::chrono::steady_clock::now() - start;
+    validated_ = trainer_.stepNumber();
+    if (!loss)
+      return Status::ok();
+    result_.validation.push_back({validated_, *loss});
+    progress_.begin(fmt::format("step {}, validation loss {:.6g}", validated_, *loss));
+    return Status::ok();
+  }
+
   Status save() {
     std::map<std::string, std::string> notes = options_.notes;
     notes[kBatchNote] = std::to_string(position_);
@@ -137,9 +157,10 @@ private:
   TrainingResult result_;
   std::deque<uint64_t> batches_; ///< Of each step whose batches are in use.
   static constexpr uint64_t kNone = UINT64_MAX;
-  uint64_t saved_ = kNone;                    ///< The step of the last checkpoint.
-  const uint64_t first_ = reader_.position(); ///< The number of the first batch.
-  uint64_t position_ = first_;                ///< The number of the batch after the last used one.
+  uint64_t saved_ = kNone, validated_ = kNone; ///< The last steps that were.
+  const uint64_t first_ = reader_.position();  ///< The number of the first batch.
+  uint64_t position_ = first_;                 ///< The number of the batch after the last used one.
+  std::chrono::duration<double> notSteps_{};   ///< The time of validation.
 };
 
 } // namespace
