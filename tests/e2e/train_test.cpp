@@ -691,6 +691,11 @@ TEST_F(Train, RefusesToCompareWithAnotherTraining) {
   expectError(train({"--against", mlp, "--optimizer", "adamw", "--train", "step"}), 2,
               {"has no method 'step'"});
   expectError(train({"--against", mlp}), 2, {"--against requires --optimizer"});
+  expectError(train({"--against", mlp, "--optimizer", "adamw", "--autocast", "fp16"}), 2,
+              {"--autocast", "'fp16'", "loss scale"});
+  makeStep({"--autocast", "fp16"});
+  expectError(train({"--against", mlp, "--optimizer", "adamw,lr=0.01"}), 2,
+              {"--against", "compiled with --autocast fp16", "--autocast bf16"});
 }
 
 /// A small CLIP model learns 64 pairs of shapes and names, and open_clip loads its checkpoint.

@@ -39,6 +39,10 @@ Status checkOptimizer(const passes::OptimizerOptions &optimizer, const PlanData 
     return std::ranges::any_of(plan.states,
                                [&](const State &state) { return state.name.ends_with(moment); });
   };
+  if (plan.findState(kLossScaleState))
+    return {Code::Usage,
+            "the plan was compiled with --autocast fp16, and LibTorch's training has no "
+            "loss scale here; compare a plan with --autocast bf16 or without"};
   const bool isSgd = optimizer.rule == passes::OptimizerRule::Sgd;
   if (has(":exp_avg") == isSgd)
     return differs(isSgd ? "adam or adamw" : "sgd");

@@ -300,7 +300,12 @@ void addAgainstOptions(CLI::App &command, PeerFlags &flags, CLI::Option *resume)
   add("--train", flags.method, "The method that the plan was compiled from [forward]", "METHOD");
   add("--loss", flags.loss, "The output that is the loss [0]", "INDEX");
   add("--autocast", flags.autocast, "LibTorch computes with autocast [f32]", "bf16")
-      ->check(CLI::IsMember({"bf16"}));
+      ->check([](const std::string &value) {
+        return value == "bf16" ? std::string()
+                               : "'" + value +
+                                     "' is not bf16, the only one that --against compares: "
+                                     "in fp16 LibTorch's training would need a loss scale";
+      });
 }
 
 } // namespace
