@@ -133,10 +133,39 @@ TEST_F(Train, NamesOptionsOfCompileThatDoNotFit) {
               {"'layer.*'", "matches no trained parameter"});
   expectError(compile({"--optimizer", "sgd,lr=1e39"}), 2, {"'1e39'", "a finite f32 number"});
   expectError(compile({"--ema", "0.99999999999"}), 2, {"below 1 in f32"});
-  expectError(compile({"--schedule", "step,step_size=2,step_factor=0"}), 2, {"step-factor"});
+  expectError(compile({"--schedule", "step,step_size=2,step_factor=0"}), 2, {"step_factor"});
   expectError(compile({"--loss", "-1"}), 2, {"--loss"});
   expectError(compile({"--precision", "fp16"}), 2, {"--precision fp16", "--autocast"});
   EXPECT_FALSE(fs::exists(folder / "mlp.cgplan"));
+}
+
+TEST_F(Train, NamesOptionsOfTheOptimizerAsTheyAreTyped) {
+  const auto refuse = [&](const std::string &option, const std::string &value,
+                          const std::vector<std::string> &parts) {
+    std::vector<std::string> expected = {option};
+    expected.insert(expected.end(), parts.begin(), parts.end());
+    const Outcome outcome = compile({option, value});
+    expectError(outcome, 2, expected);
+    EXPECT_EQ(outcome.err.find("pass '"), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find("of optimize"), std::string::npos) << outcome.err;
+  };
+  refuse("--optimizer", "AdamW", {"sgd, adam, adamw", "'AdamW'", "did you mean 'adamw'?"});
+  refuse("--optimizer", "lr=0.1", {"begins with one of sgd, adam, adamw", "'lr=0.1'"});
+  refuse("--optimizer", "adamw,learning_rate=0.1", {"'learning_rate=0.1'", "lr, beta1, beta2"});
+  refuse("--optimizer", "adamw,betas=(0.9,0.98)", {"'betas=(0.9'", "lr, beta1, beta2"});
+  refuse("--optimizer", "adamw,0.1", {"'0.1'", "NAME=VALUE"});
+  refuse("--optimizer", "adamw,momentum=0.9", {"adamw does not take 'momentum=0.9'"});
+  refuse("--optimizer", "sgd,lr=1,lr=2", {"has 'lr' twice"});
+  refuse("--optimizer", "sgd,weight_decay=x", {"weight_decay of --optimizer is 'x'"});
+  refuse("--optimizer", "adamw,beta1=1", {"beta1 of --optimizer has to be below 1"});
+  refuse("--optimizer", "sgd,nesterov=True", {"nesterov of --optimizer is 'True'", "true, false"});
+  refuse("--schedule", "cosin,steps=9", {"'cosin'", "did you mean 'cosine'?"});
+  refuse("--schedule", "cosine,final=0", {"'final=0'", "final_factor"});
+  refuse("--schedule", "cosine", {"steps of --schedule has to be more than the warmup"});
+  refuse("--groups", "a*:weight_decay=0,b*:weight_decay=0", {"has a ','", "groups by ';'"});
+  refuse("--groups", "a*:decay=0", {"'a*:decay=0'", "weight_decay and lr_scale"});
+  refuse("--clamp", "a=0:1,b=0:1", {"has a ','", "separated by ';'"});
+  refuse("--clip-norm", "-1", {"'-1'", "not negative"});
 }
 
 /// All entries of a plan are explained and dumped, not only the step.

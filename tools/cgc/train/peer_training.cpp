@@ -19,14 +19,6 @@
 namespace cgc::tool {
 namespace {
 
-Result<passes::OptimizerOptions> parseOptimizer(const OptimizerFlags &flags) {
-  CGC_ASSIGN_OR_RETURN(passes::PassOptions options,
-                       passes::PassOptions::parse("optimize", optimizerText(flags)));
-  CGC_ASSIGN_OR_RETURN(passes::OptimizerOptions optimizer, passes::OptimizerOptions::take(options));
-  CGC_TRY(options.checkAllTaken());
-  return optimizer;
-}
-
 /// Usage if the plan's states and outputs are not those of a step with this optimizer.
 Status checkOptimizer(const passes::OptimizerOptions &optimizer, const PlanData &plan,
                       const Bucket &bucket) {

@@ -46,7 +46,6 @@ struct Options {
   std::string autocast, recompute = "none";
   size_t loss = 0;
   std::optional<uint64_t> gradCache; ///< Micro-batches; none: the batch is not split.
-  double ema = 0;
   bool keepGradients = false, accumulate = false;
   bool noReuse = false, tune = false, requireNative = false, json = false;
   passes::InstrumentationOptions instrumentation;
@@ -123,9 +122,7 @@ void noteBranches(const backend::CompiledPlan &compiled) {
 
 /// The options of the pass `optimize`.
 std::string optimizerText(const Options &options) {
-  return optimizerText(options.optimizer) +
-         (options.ema == 0 ? "" : fmt::format(",ema={}", options.ema)) +
-         (options.keepGradients ? ",keep-gradients=true" : "");
+  return optimizerText(options.optimizer) + (options.keepGradients ? ",keep-gradients=true" : "");
 }
 
 std::vector<std::string> archNames() {
@@ -180,6 +177,8 @@ Status compile(Options options, ir::Diagnostics &diagnostics) {
     return Status(Code::Usage, fmt::format("--arch {} is for --target cuda: a plan for --target {} "
                                            "runs on no GPU; leave --arch out",
                                            *options.arch, options.target));
+  if (options.train)
+    CGC_TRY(parseOptimizer(options.optimizer).status());
   if (options.train && options.precision != "keep" && options.precision != "tf32")
     return Status(Code::Usage, "--precision " + options.precision +
                                    " converts a model for inference; for a training step give "
@@ -300,7 +299,7 @@ void addTrainOptions(CLI::App &command, Options &options) {
       "or blocks (all within a block such as resblocks.3)",
       "LEVEL")
       ->check(CLI::IsMember({"none", "cheap", "blocks"}));
-  add("--ema", options.ema,
+  add("--ema", options.optimizer.ema,
       "Keep exponential moving averages of the parameters with this decay, such as 0.999", "DECAY");
   const auto addFlag = [&](const char *name, bool &value, const char *text) {
     command.add_flag(name, value, text)->needs(train)->group(kGroup);
