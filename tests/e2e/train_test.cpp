@@ -168,6 +168,27 @@ TEST_F(Train, NamesOptionsOfTheOptimizerAsTheyAreTyped) {
   refuse("--clip-norm", "-1", {"'-1'", "not negative"});
 }
 
+/// What a plan trains is in the plan.
+TEST_F(Train, SaysWhichOptimizerThePlanHas) {
+  const std::string sgd = "compile --train --optimizer sgd,lr=0.001";
+  const Outcome plain = compile({});
+  ASSERT_EQ(plain.status, 0) << plain.err;
+  EXPECT_NE(plain.err.find("--optimizer is not given: the step is that of SGD"), std::string::npos)
+      << plain.err;
+  EXPECT_NE(plain.out.find(sgd + "\n"), std::string::npos) << plain.out;
+  const Outcome given =
+      compile({"--optimizer", "adamw,beta2=0.98", "--groups", "@vectors:weight_decay=0",
+               "--clip-norm", "0.5", "--schedule", "cosine,steps=8,warmup=2", "--ema", "0.9"});
+  ASSERT_EQ(given.status, 0) << given.err;
+  EXPECT_EQ(given.err.find("--optimizer is not given"), std::string::npos) << given.err;
+  const std::string all = "compile --train --optimizer adamw,beta2=0.98,lr=0.001 --groups "
+                          "@vectors:weight_decay=0 --clip-norm 0.5 --schedule "
+                          "cosine,steps=8,warmup=2 --ema 0.9";
+  EXPECT_NE(given.out.find(all), std::string::npos) << given.out;
+  const Outcome inspected = cgc({"inspect", "mlp.cgplan"});
+  EXPECT_NE(inspected.out.find(all), std::string::npos) << inspected.out;
+}
+
 /// All entries of a plan are explained and dumped, not only the step.
 TEST_F(Train, InstrumentsTheCompilationOfEachEntry) {
   makeStep({"--accumulate", "--explain", "simplify-gradients", "--dump-dir", "dump"});

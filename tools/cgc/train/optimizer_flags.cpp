@@ -129,4 +129,22 @@ std::string optimizerText(const OptimizerFlags &flags) {
          number("ema", flags.ema);
 }
 
+std::string commandText(const OptimizerFlags &flags, const passes::OptimizerOptions &optimizer) {
+  std::string text = "--optimizer " + (flags.optimizer.empty() ? "sgd" : flags.optimizer);
+  if (!llvm::StringRef(flags.optimizer).contains(",lr="))
+    text += fmt::format(",lr={}", optimizer.lr);
+  const auto add = [&](const char *flag, const std::string &value) {
+    if (!value.empty())
+      text += fmt::format(" {} {}", flag, value);
+  };
+  const auto number = [](double value) { return value == 0 ? "" : fmt::format("{}", value); };
+  add("--groups", flags.groups);
+  add("--clip-norm", number(flags.clipNorm));
+  add("--clip-value", number(flags.clipValue));
+  add("--schedule", flags.schedule);
+  add("--clamp", flags.clamps);
+  add("--ema", number(flags.ema));
+  return text;
+}
+
 } // namespace cgc::tool

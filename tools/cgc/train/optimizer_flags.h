@@ -31,4 +31,7 @@ Result<passes::OptimizerOptions> parseOptimizer(const OptimizerFlags &flags);
 /// `schedule=cosine,steps=9`.
 std::string optimizerText(const OptimizerFlags &flags);
 
+/// The flags as on the command line, with the learning rate: `--optimizer sgd,lr=0.001`.
+std::string commandText(const OptimizerFlags &flags, const passes::OptimizerOptions &optimizer);
+
 } // namespace cgc::tool
