@@ -416,7 +416,8 @@ CGC_C_API cgc_code cgc_trainer_read(cgc_trainer *trainer, const char *name,
 CGC_C_API cgc_code cgc_trainer_write(cgc_trainer *trainer, const char *name,
                                      const cgc_tensor *tensor, cgc_error **error);
 
-/* Writes a checkpoint to the folder `folder`, whose former content is exchanged at once. */
+/* Writes a checkpoint to the folder `folder`, whose former content is exchanged at once, and stays
+ * if a trained parameter has a NaN or an infinity, which is CGC_FAILED. */
 CGC_C_API cgc_code cgc_trainer_save(cgc_trainer *trainer, const char *folder, cgc_error **error);
 /* Gives the states and the number of steps the values of a checkpoint. `any_plan`, if not 0, also
  * takes that of another plan with the same states. */

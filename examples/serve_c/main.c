@@ -44,9 +44,16 @@ int main(int argc, char **argv) {
     return fprintf(stderr, "serve_c: %s\n", cgc_error_message(error)), 1;
   while (index < cgc_plan_entry_count(plan) && strcmp(cgc_plan_entry_name(plan, index), argv[2]))
     ++index;
-  if (cgc_plan_tensor(plan, index, 0, CGC_INPUT, 0, &input, NULL) ||
-      cgc_plan_tensor(plan, index, 0, CGC_OUTPUT, 0, &output, NULL))
-    return fprintf(stderr, "serve_c: the plan has no tower '%s'\n", argv[2]), 2;
+  if (cgc_plan_tensor_count(plan, index, CGC_INPUT) != 1 ||
+      cgc_plan_tensor_count(plan, index, CGC_OUTPUT) != 1 ||
+      cgc_plan_tensor(plan, index, 0, CGC_INPUT, 0, &input, NULL) ||
+      cgc_plan_tensor(plan, index, 0, CGC_OUTPUT, 0, &output, NULL) || input.batch_dim != 0 ||
+      output.batch_dim != 0 || !cgc_plan_takes_any_batch(plan, index))
+    return fprintf(stderr,
+                   "serve_c: the plan has no tower '%s', an entry with one input and one output "
+                   "that takes any batch\n",
+                   argv[2]),
+           2;
   end = time(NULL) + (argc > 4 ? atoi(argv[4]) : 5);
   for (int i = 0; i < count; ++i)
     pthread_create(&threads[i], NULL, serve, argv[2]);

@@ -89,7 +89,7 @@ private:
   Status checkClamps() const {
     for (const ParameterClamp &clamp : options_.clamps)
       if (llvm::none_of(trained_, [&](const Trained &one) { return one.path == clamp.path; }))
-        return {Code::Usage, "option 'clamp' of optimize names '" + clamp.path +
+        return {Code::Usage, "the clamp of the optimizer names '" + clamp.path +
                                  "', which is no trained parameter with a path to the loss"};
     return Status::ok();
   }
@@ -101,7 +101,7 @@ private:
         if (glob != kVectorsGlob && llvm::none_of(trained_, [&](const Trained &one) {
               return matchesGlob(glob, one.path);
             }))
-          return {Code::Usage, "option 'groups' of optimize has '" + glob +
+          return {Code::Usage, "the groups of the optimizer have '" + glob +
                                    "', which matches no trained parameter with a path to the loss"};
     return Status::ok();
   }

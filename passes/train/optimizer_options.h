@@ -4,6 +4,8 @@
 #include "ir/module.h"
 #include "passes/manager/pass_options.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,8 +68,13 @@ struct OptimizerOptions {
   /// The factor on the learning rate in `step`, from 1 on, as the step computes it.
   double factorAt(uint64_t step) const;
 
-  /// Reads the options of the pass `optimize`. Usage, naming the option, if a value is wrong.
-  static Result<OptimizerOptions> take(PassOptions &options);
+  /// Reads the options of the pass `optimize`. Usage if a value is wrong; the message calls the
+  /// option what `spelling` returns for its name.
+  static Result<OptimizerOptions>
+  take(PassOptions &options,
+       llvm::function_ref<std::string(llvm::StringRef)> spelling = spellingOfPass);
+  /// "option 'lr' of optimize".
+  static std::string spellingOfPass(llvm::StringRef option);
 };
 
 } // namespace cgc::passes

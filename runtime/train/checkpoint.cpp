@@ -1,5 +1,6 @@
 // Trainer: checkpoints, and the weights of other programs.
 #include "runtime/base/check.h"
+#include "runtime/train/finite.h"
 #include "runtime/train/folder.h"
 #include "runtime/train/model_file.h"
 #include "runtime/train/trainer_impl.h"
@@ -96,6 +97,23 @@ std::vector<size_t> averagesOf(std::span<const State> states) {
   return averages;
 }
 
+std::vector<bool> trainedStates(const PlanData &plan) {
+  std::vector<bool> trained(plan.states.size());
+  const auto mark = [&](const Slot &slot) {
+    if (slot.buffer != BufferKind::State)
+      return;
+    const StateRole role = plan.states[slot.index].role;
+    trained[slot.index] =
+        role == StateRole::Parameter || role == StateRole::Optimizer || role == StateRole::Average;
+  };
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      for (const LaunchRecord &record : bucket.records)
+        for (const TensorId written : recordWrites(record))
+          mark(bucket.tensors[uint32_t(written)].slot);
+  return trained;
+}
+
 std::vector<FileTensor> Trainer::Impl::tensorsOf(std::string_view file,
                                                  uint64_t microBatches) const {
   const std::vector<State> &states = plan->data().states;
@@ -170,6 +188,10 @@ Status Trainer::Impl::saveFile(const std::string &path, const std::vector<FileTe
     bytes.resize(*tensorBytes(state.dtype, state.sizes));
     CGC_TRY(implOf(*context).transferState(indexOf(state), viewOf(state, bytes),
                                            /*toState=*/false));
+    if (trained[indexOf(state)] && !allFinite(bytes, state.dtype))
+      return {Code::Failed, "after step " + std::to_string(steps) + ", '" + state.name +
+                                "' has a NaN or an infinity, so that no checkpoint is written; "
+                                "lower the learning rate, or go on from an earlier checkpoint"};
     CGC_TRY(file.write(bytes.data(), bytes.size()));
   }
   return file.commit();

@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
 #include <filesystem>
 #include <memory>
+#include <sys/file.h>
 #include <unistd.h>
 #include <utility>
 
@@ -21,14 +24,61 @@ Status cannot(const std::string &what, const std::string &path, int error) {
   return {Code::Failed, "cannot " + what + " '" + path + "': " + std::strerror(error)};
 }
 
+struct CloseFolder {
+  void operator()(DIR *folder) const { ::closedir(folder); }
+};
+
+using Folder = std::unique_ptr<DIR, CloseFolder>;
+
+/// Whether `name` is one of `files`, or what an AtomicFile calls one that is not whole.
+bool isOneOf(std::string_view name, std::span<const std::string_view> files) {
+  return std::ranges::any_of(files, [&](std::string_view file) {
+    return name == file ||
+           (name.starts_with(file) && name.substr(file.size()).starts_with(".tmp."));
+  });
+}
+
 void removeFolder(const std::string &folder, std::span<const std::string_view> files) noexcept {
   std::error_code ignored;
   try {
-    for (const std::string_view file : files)
-      fs::remove(folder + "/" + std::string(file), ignored);
+    const Folder open(::opendir(folder.c_str()));
+    while (const dirent *const entry = open ? ::readdir(open.get()) : nullptr)
+      if (isOneOf(entry->d_name, files))
+        fs::remove(folder + "/" + entry->d_name, ignored);
     fs::remove(folder, ignored);
   } catch (const std::exception &) { // No memory: the folder stays.
     return;
+  }
+}
+
+/// Removes a temporary folder of the process `process`, unless that is alive. In another container
+/// or on another machine the process has another ID, and its lock shows that it is alive.
+void removeIfAbandoned(const std::string &folder, pid_t process,
+                       std::span<const std::string_view> files) {
+  if (process != ::getpid() && (::kill(process, 0) == 0 || errno != ESRCH))
+    return;
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0)
+    return;
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0)
+    removeFolder(folder, files);
+  ::close(fd);
+}
+
+/// Removes the temporary folders "`place`.tmp.PID" of processes that have ended.
+void removeAbandoned(const std::string &place, std::span<const std::string_view> files) {
+  const fs::path path(place);
+  const std::string parent = path.has_parent_path() ? path.parent_path().string() : ".",
+                    prefix = path.filename().string() + ".tmp.";
+  const Folder folder(::opendir(parent.c_str()));
+  while (const dirent *const entry = folder ? ::readdir(folder.get()) : nullptr) {
+    const std::string_view name = entry->d_name;
+    pid_t process = 0;
+    if (name.starts_with(prefix))
+      if (const auto read =
+              std::from_chars(name.data() + prefix.size(), name.data() + name.size(), process);
+          read.ec == std::errc() && read.ptr == name.data() + name.size() && process > 0)
+        removeIfAbandoned(parent + "/" + std::string(name), process, files);
   }
 }
 
@@ -41,13 +91,9 @@ void syncFolder(const std::string &folder) {
   ::close(fd);
 }
 
-struct CloseFolder {
-  void operator()(DIR *folder) const { ::closedir(folder); }
-};
-
 Status checkReplaceable(const std::string &path, std::span<const std::string_view> files) {
   // std::filesystem's iterator ends the process where no memory is left.
-  const std::unique_ptr<DIR, CloseFolder> folder(::opendir(path.c_str()));
+  const Folder folder(::opendir(path.c_str()));
   if (!folder && errno == ENOENT)
     return Status::ok();
   if (!folder && errno == ENOTDIR)
@@ -81,21 +127,27 @@ Result<NewFolder> NewFolder::create(const std::string &path,
   CGC_TRY(checkReplaceable(place, files));
   std::string temp = place + ".tmp." + std::to_string(::getpid());
   NewFolder folder(std::move(place), std::string(), files);
-  removeFolder(temp, files); // Of a process with the same ID that was ended.
+  removeAbandoned(folder.path_, files);
   if (!fs::create_directory(temp, error))
     return cannot("create the folder", temp, error ? error.value() : EEXIST);
   folder.temp_ = std::move(temp);
+  folder.lock_ = ::open(folder.temp_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder.lock_ >= 0) // Some file systems have no locks.
+    (void)::flock(folder.lock_, LOCK_EX | LOCK_NB);
   return folder;
 }
 
 NewFolder::NewFolder(NewFolder &&other) noexcept
-    : path_(std::move(other.path_)), temp_(std::move(other.temp_)), files_(other.files_) {
+    : path_(std::move(other.path_)), temp_(std::move(other.temp_)), files_(other.files_),
+      lock_(std::exchange(other.lock_, -1)) {
   other.temp_.clear();
 }
 
 NewFolder::~NewFolder() {
   if (!temp_.empty())
     removeFolder(temp_, files_);
+  if (lock_ >= 0)
+    ::close(lock_);
 }
 
 Status NewFolder::commit() {

@@ -12,7 +12,8 @@ namespace cgc {
 /// A folder beside its final place. The destructor removes it unless it was put in its place.
 class NewFolder final {
 public:
-  /// Creates "`path`.tmp.PID", for files of these names. Usage if `path` exists and is something
+  /// Creates "`path`.tmp.PID", for files of these names, and removes such folders of processes that
+  /// have ended. Usage if `path` exists and is something
   /// else than a folder with no other files; Failed if the folder cannot be created.
   static Result<NewFolder> create(const std::string &path, std::span<const std::string_view> files);
   NewFolder(NewFolder &&other) noexcept;
@@ -31,6 +32,7 @@ private:
       : path_(std::move(path)), temp_(std::move(temp)), files_(files) {}
   std::string path_, temp_; ///< temp_ is empty if there is nothing to remove.
   std::span<const std::string_view> files_;
+  int lock_ = -1; ///< A descriptor that locks the new folder.
 };
 
 } // namespace cgc

@@ -155,7 +155,8 @@ public:
   /// their parameters. The files are written to "`folder`.tmp.PID", synced, and put in the place of
   /// `folder` at once, so that readers see the checkpoint before or all of this one. The folder
   /// that contains `folder` must exist. Usage if `folder` exists and is no checkpoint; Failed if
-  /// the files cannot be written, and the checkpoint before is whole.
+  /// the files cannot be written, or if a parameter that the steps train, its moments or its
+  /// average have a NaN or an infinity, and the checkpoint before is whole.
   Status save(const std::string &folder, const std::map<std::string, std::string> &notes = {});
 
   /// Gives all states, stepNumber() and microBatches() the values of a checkpoint, and nonFinite()

@@ -18,13 +18,17 @@ namespace cgc {
 /// proportion to the number of states.
 std::vector<size_t> averagesOf(std::span<const State> states);
 
+/// For each state whether it is a parameter that the plan updates, a moment or an average.
+std::vector<bool> trainedStates(const PlanData &plan);
+
 /// Usage unless an update can have so many micro-batches.
 Status checkMicroBatches(double count);
 
 struct Trainer::Impl {
   Impl(std::shared_ptr<const Plan> plan, TrainerOptions options)
       : plan(std::move(plan)), options(std::move(options)),
-        averages(averagesOf(this->plan->data().states)) {}
+        averages(averagesOf(this->plan->data().states)),
+        trained(trainedStates(this->plan->data())) {}
   ~Impl();
 
   // trainer.cpp
@@ -123,6 +127,7 @@ struct Trainer::Impl {
   const std::shared_ptr<const Plan> plan;
   const TrainerOptions options;
   const std::vector<size_t> averages; ///< averagesOf() the plan's states.
+  const std::vector<bool> trained;    ///< trainedStates() of the plan.
   StepResults results;
   std::deque<PinnedMemory> controls; ///< Of set(), the one that was used longest ago first.
   CudaStream stream;                 ///< Null on the host.

@@ -138,7 +138,7 @@ TEST_F(InstalledCgc, AProgramInCppSaysWhatIsWrong) {
 }
 
 TEST_F(InstalledCgc, ServesAnyBatchFromThreadsOfCppAndC) {
-  makePlan({"--batch", "1,8,32", "--entry", "encode_text"});
+  makePlan({"--batch", "1,8,32", "--entry", "encode_text,forward"});
   for (const std::string name : {"serve_cpp", "serve_c"}) {
     const std::string program = kExamples / name / name;
     const auto withLibTorch = [&](std::vector<std::string> arguments) {
@@ -151,7 +151,8 @@ TEST_F(InstalledCgc, ServesAnyBatchFromThreadsOfCppAndC) {
     EXPECT_EQ(served.err, "");
     expectError(withLibTorch({}), 2, {"usage: " + name + " PLAN ENTRY"});
     expectError(withLibTorch({"none.cgplan", "encode_text"}), 1, {name + ": ", "none.cgplan"});
-    expectError(withLibTorch({"plan.cgplan", "forward"}), 2, {"has no tower 'forward'"});
+    for (const std::string entry : {"forward", "encode"})
+      expectError(withLibTorch({"plan.cgplan", entry}), 2, {"has no tower '" + entry + "'"});
   }
 }
 

@@ -302,6 +302,45 @@ TEST_F(Run, WritesToStreams) {
   EXPECT_EQ(files(), (std::vector<std::string>{"plan.cgplan", "y.0.npy", "y.1.npy", "y.2.npy"}));
 }
 
+/// As in a session: 3 rows run in the bucket of 4, and 6 rows in several.
+TEST_F(Run, PadsABatchThatNoBucketHas) {
+  makePlan({"--batch", "1,4"});
+  const auto run = [&](const std::string &image, const std::string &output,
+                       const std::vector<std::string> &more = {}) {
+    std::vector<std::string> arguments = {"run",     "plan.cgplan",     "--entry",  "encode_image",
+                                          "--input", "image=@" + image, "--output", output};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return cgc(arguments);
+  };
+  constexpr size_t kRow = 3 * 32 * 32;
+  std::vector<float> pixels(6 * kRow);
+  for (size_t i = 0; i < pixels.size(); ++i)
+    pixels[i] = static_cast<float>((i * 7919) % 255) / 255;
+  std::vector<float> alone; // The outputs of each row by itself.
+  for (int64_t i = 0; i < 6; ++i) {
+    const auto first = pixels.begin() + i * static_cast<int64_t>(kRow);
+    writeNpy(folder / "one.npy", "<f4", {1, 3, 32, 32}, std::vector<float>(first, first + kRow));
+    ASSERT_EQ(run("one.npy", "row.npy").status, 0);
+    const auto row = npyFloats(folder / "row.npy");
+    alone.insert(alone.end(), row.begin(), row.end());
+  }
+  for (const int64_t batch : {3, 6}) {
+    writeNpy(
+        folder / "batch.npy", "<f4", {batch, 3, 32, 32},
+        std::vector<float>(pixels.begin(), pixels.begin() + batch * static_cast<int64_t>(kRow)));
+    const Outcome outcome = run("batch.npy", "features.npy", {"--json"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const auto json = parseJson(outcome, "run");
+    EXPECT_EQ(json["bucket"], 1);
+    EXPECT_EQ(json["outputs"][0]["shape"][0], batch);
+    const auto values = npyFloats(folder / "features.npy");
+    ASSERT_EQ(values.size(), alone.size() / 6 * static_cast<size_t>(batch));
+    for (size_t i = 0; i < values.size(); ++i)
+      ASSERT_NEAR(values[i], alone[i], 1e-4) << i;
+    expectError(run("batch.npy", "features.npy", {"--batch", "4"}), 2, {"no bucket for batch 4"});
+  }
+}
+
 TEST_F(Run, TakesTheLongestOutputName) {
   makePlan();
   const std::string name = std::string(250, 'y') + ".npy";

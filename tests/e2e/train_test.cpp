@@ -80,15 +80,113 @@ TEST_F(Train, ResumingEqualsNotStopping) {
             readFile(folder / "whole/model.safetensors"));
 }
 
+/// Validation changes no step, though the model draws random numbers.
+TEST_F(Train, ValidatesSamplesThatAreNotTrained) {
+  makeStep({}, "mlp_dropout.pt");
+  std::vector<float> x(20 * 32);
+  std::vector<int64_t> y(20);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<float>(i % 7) - 3;
+  for (size_t i = 0; i < y.size(); ++i)
+    y[i] = static_cast<int64_t>(i % 10);
+  writeNpy(folder / "held_x.npy", "<f4", {20, 32}, x);
+  writeNpy(folder / "held_y.npy", "<i8", {20}, y);
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--steps", "5", "--log-every", "1", "--json", "--checkpoint", "run"});
+    const Outcome outcome = train(more);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return parseJson(outcome, "train");
+  };
+  const auto without = run({});
+  EXPECT_FALSE(without.contains("validation_losses"));
+  const auto json = run({"--validate", "x=held_x.npy", "y=held_y.npy", "--validate-every", "2",
+                         "--curve", "loss.svg"});
+  EXPECT_EQ(losses(json), losses(without));
+  EXPECT_EQ(json["validation_samples"], 16) << "whole batches";
+  std::vector<int> steps;
+  for (const auto &point : json["validation_losses"])
+    steps.push_back(point["step"]);
+  EXPECT_EQ(steps, (std::vector<int>{2, 4, 5}));
+  EXPECT_NE(readFile(folder / "loss.svg").find(">validation</text>"), std::string::npos);
+  EXPECT_EQ(run({"--validate", "x=held_x.npy", "y=held_y.npy"})["validation_losses"].size(), 5u);
+
+  writeNpy(folder / "batch_x.npy", "<f4", {16, 32}, std::vector<float>(x.begin(), x.begin() + 512));
+  writeNpy(folder / "batch_y.npy", "<i8", {16}, std::vector<int64_t>(y.begin(), y.begin() + 16));
+  const Outcome evaluated =
+      cgc({"run", "mlp.cgplan", "--entry", "evaluate", "--checkpoint", "run", "--input",
+           "x=@batch_x.npy", "--input", "y=@batch_y.npy", "--output", "loss.npy"});
+  ASSERT_EQ(evaluated.status, 0) << evaluated.err;
+  EXPECT_EQ(json["validation_losses"][2]["loss"], double(npyFloats(folder / "loss.npy").at(0)));
+
+  const Outcome text = train({"--steps", "2", "--validate", "x=held_x.npy", "y=held_y.npy"});
+  EXPECT_NE(text.out.find("loss of 16 validation samples"), std::string::npos) << text.out;
+  expectError(train({"--validate-every", "2"}), 2, {"--validate-every", "--validate"});
+  expectError(train({"--validate", "x=held_x.npy"}), 2, {"--validate", "no samples of input 'y'"});
+  y[3] = 10;
+  writeNpy(folder / "held_y.npy", "<i8", {20}, y);
+  expectError(train({"--validate", "x=held_x.npy", "y=held_y.npy"}), 2,
+              {"batch 1 of --validate", "input 'y': element 3 is 10"});
+}
+
 TEST_F(Train, NamesOptionsOfCompileThatDoNotFit) {
   expectError(compile({"--groups", "layer.*:weight_decay=0"}), 2,
               {"'layer.*'", "matches no trained parameter"});
   expectError(compile({"--optimizer", "sgd,lr=1e39"}), 2, {"'1e39'", "a finite f32 number"});
   expectError(compile({"--ema", "0.99999999999"}), 2, {"below 1 in f32"});
-  expectError(compile({"--schedule", "step,step_size=2,step_factor=0"}), 2, {"step-factor"});
+  expectError(compile({"--schedule", "step,step_size=2,step_factor=0"}), 2, {"step_factor"});
   expectError(compile({"--loss", "-1"}), 2, {"--loss"});
   expectError(compile({"--precision", "fp16"}), 2, {"--precision fp16", "--autocast"});
   EXPECT_FALSE(fs::exists(folder / "mlp.cgplan"));
+}
+
+TEST_F(Train, NamesOptionsOfTheOptimizerAsTheyAreTyped) {
+  const auto refuse = [&](const std::string &option, const std::string &value,
+                          const std::vector<std::string> &parts) {
+    std::vector<std::string> expected = {option};
+    expected.insert(expected.end(), parts.begin(), parts.end());
+    const Outcome outcome = compile({option, value});
+    expectError(outcome, 2, expected);
+    EXPECT_EQ(outcome.err.find("pass '"), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find("of optimize"), std::string::npos) << outcome.err;
+  };
+  refuse("--optimizer", "AdamW", {"sgd, adam, adamw", "'AdamW'", "did you mean 'adamw'?"});
+  refuse("--optimizer", "lr=0.1", {"begins with one of sgd, adam, adamw", "'lr=0.1'"});
+  refuse("--optimizer", "adamw,learning_rate=0.1", {"'learning_rate=0.1'", "lr, beta1, beta2"});
+  refuse("--optimizer", "adamw,betas=(0.9,0.98)", {"'betas=(0.9'", "lr, beta1, beta2"});
+  refuse("--optimizer", "adamw,0.1", {"'0.1'", "NAME=VALUE"});
+  refuse("--optimizer", "adamw,momentum=0.9", {"adamw does not take 'momentum=0.9'"});
+  refuse("--optimizer", "sgd,lr=1,lr=2", {"has 'lr' twice"});
+  refuse("--optimizer", "sgd,weight_decay=x", {"weight_decay of --optimizer is 'x'"});
+  refuse("--optimizer", "adamw,beta1=1", {"beta1 of --optimizer has to be below 1"});
+  refuse("--optimizer", "sgd,nesterov=True", {"nesterov of --optimizer is 'True'", "true, false"});
+  refuse("--schedule", "cosin,steps=9", {"'cosin'", "did you mean 'cosine'?"});
+  refuse("--schedule", "cosine,final=0", {"'final=0'", "final_factor"});
+  refuse("--schedule", "cosine", {"steps of --schedule has to be more than the warmup"});
+  refuse("--groups", "a*:weight_decay=0,b*:weight_decay=0", {"has a ','", "groups by ';'"});
+  refuse("--groups", "a*:decay=0", {"'a*:decay=0'", "weight_decay and lr_scale"});
+  refuse("--clamp", "a=0:1,b=0:1", {"has a ','", "separated by ';'"});
+  refuse("--clip-norm", "-1", {"'-1'", "not negative"});
+}
+
+/// What a plan trains is in the plan.
+TEST_F(Train, SaysWhichOptimizerThePlanHas) {
+  const std::string sgd = "compile --train --optimizer sgd,lr=0.001";
+  const Outcome plain = compile({});
+  ASSERT_EQ(plain.status, 0) << plain.err;
+  EXPECT_NE(plain.err.find("--optimizer is not given: the step is that of SGD"), std::string::npos)
+      << plain.err;
+  EXPECT_NE(plain.out.find(sgd + "\n"), std::string::npos) << plain.out;
+  const Outcome given =
+      compile({"--optimizer", "adamw,beta2=0.98", "--groups", "@vectors:weight_decay=0",
+               "--clip-norm", "0.5", "--schedule", "cosine,steps=8,warmup=2", "--ema", "0.9"});
+  ASSERT_EQ(given.status, 0) << given.err;
+  EXPECT_EQ(given.err.find("--optimizer is not given"), std::string::npos) << given.err;
+  const std::string all = "compile --train --optimizer adamw,beta2=0.98,lr=0.001 --groups "
+                          "@vectors:weight_decay=0 --clip-norm 0.5 --schedule "
+                          "cosine,steps=8,warmup=2 --ema 0.9";
+  EXPECT_NE(given.out.find(all), std::string::npos) << given.out;
+  const Outcome inspected = cgc({"inspect", "mlp.cgplan"});
+  EXPECT_NE(inspected.out.find(all), std::string::npos) << inspected.out;
 }
 
 /// All entries of a plan are explained and dumped, not only the step.
@@ -150,6 +248,51 @@ TEST_F(Train, LabelsOutOfRangeAreNamed) {
     }
     EXPECT_EQ(run(-100).status, 0) << target << ": the loss ignores it";
   }
+}
+
+/// A training that fails writes a checkpoint of the steps before, and goes on bit for bit.
+TEST_F(Train, AFailureWritesACheckpoint) {
+  makeStep();
+  std::vector<int64_t> labels(64);
+  for (size_t i = 0; i < labels.size(); ++i)
+    labels[i] = static_cast<int64_t>(i % 10);
+  writeNpy(folder / "good.npy", "<i8", {64}, labels);
+  labels[40] = 10;
+  writeNpy(folder / "bad.npy", "<i8", {64}, labels);
+  const auto run = [&](const std::string &y, std::vector<std::string> more) {
+    more.insert(more.begin(), {"train", "mlp.cgplan", "--data", x_, "y=" + y});
+    return cgc(more);
+  };
+  const auto lossesOf = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--log-every", "1", "--json"});
+    const Outcome outcome = run("good.npy", more);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return losses(parseJson(outcome, "train"));
+  };
+  expectError(run("bad.npy", {"--steps", "4", "--checkpoint", "run"}), 2,
+              {"the batch of step 3", "the checkpoint 'run' is that of step 2"});
+  const std::vector<double> rest = lossesOf({"--steps", "2", "--resume", "run"}),
+                            whole = lossesOf({"--steps", "4"});
+  EXPECT_EQ(rest, std::vector<double>(whole.begin() + 2, whole.end()));
+  expectError(run("bad.npy", {"--steps", "1", "--resume", "run", "--checkpoint", "run"}), 2,
+              {"the batch of step 3", "nothing was written to 'run'"});
+}
+
+TEST_F(Train, ParametersThatAreNotFiniteLeaveTheCheckpoint) {
+  makeStep();
+  ASSERT_EQ(train({"--steps", "2", "--checkpoint", "run"}).status, 0);
+  const std::string before = readFile(folder / "run/model.safetensors");
+  const std::vector<std::string> diverge = {"--steps",  "8",   "--lr",         "1e30",
+                                            "--resume", "run", "--checkpoint", "run"};
+  expectError(
+      train(diverge), 1,
+      {"has a NaN or an infinity", "lower the learning rate", "nothing was written to 'run'"});
+  EXPECT_EQ(readFile(folder / "run/model.safetensors"), before);
+  std::vector<std::string> often = diverge;
+  often.insert(often.end(), {"--checkpoint-every", "1"});
+  expectError(train(often), 1,
+              {"has a NaN or an infinity", "the checkpoint 'run' is that of step"});
+  EXPECT_EQ(train({"--steps", "1", "--resume", "run"}).status, 0);
 }
 
 TEST_F(Train, RunNamesALabelOutOfRange) {
@@ -288,6 +431,14 @@ TEST_F(Train, TheLossMayBeAnyOutput) {
   ASSERT_EQ(trained.status, 0) << trained.err;
   for (const auto &point : parseJson(trained, "train")["losses"])
     EXPECT_NEAR(point["loss"], double(point["libtorch_loss"]), 1e-4);
+  // Of the whole data, which is also the batch of the next step.
+  const Outcome validated =
+      cgc({"train", "two.cgplan", "--data", "x=x.npy", "y=y.npy", "--validate", "x=x.npy",
+           "y=y.npy", "--steps", "3", "--log-every", "1", "--json"});
+  ASSERT_EQ(validated.status, 0) << validated.err;
+  const auto json = parseJson(validated, "train");
+  for (size_t i = 0; i < 2; ++i)
+    EXPECT_NEAR(json["validation_losses"][i]["loss"], double(json["losses"][i + 1]["loss"]), 1e-4);
 }
 
 TEST_F(Train, WritesNoFileThatItReads) {
@@ -445,6 +596,10 @@ TEST_F(Train, AnEndWithoutWarningLeavesAWholeCheckpoint) {
     ASSERT_EQ(next.status, 0) << next.err;
     EXPECT_GT(parseJson(next, "train")["first_step"], 1);
   }
+  ASSERT_EQ(train({"--steps", "1", "--checkpoint", "run"}).status, 0);
+  for (const fs::directory_entry &entry : fs::directory_iterator(folder))
+    EXPECT_FALSE(entry.path().filename().string().starts_with("run.tmp."))
+        << entry << " of a process that has ended";
 }
 
 TEST_F(Train, RecomputesActivationsOnRequest) {
@@ -586,6 +741,11 @@ TEST_F(Train, RefusesToCompareWithAnotherTraining) {
   expectError(train({"--against", mlp, "--optimizer", "adamw", "--train", "step"}), 2,
               {"has no method 'step'"});
   expectError(train({"--against", mlp}), 2, {"--against requires --optimizer"});
+  expectError(train({"--against", mlp, "--optimizer", "adamw", "--autocast", "fp16"}), 2,
+              {"--autocast", "'fp16'", "loss scale"});
+  makeStep({"--autocast", "fp16"});
+  expectError(train({"--against", mlp, "--optimizer", "adamw,lr=0.01"}), 2,
+              {"--against", "compiled with --autocast fp16", "--autocast bf16"});
 }
 
 /// A small CLIP model learns 64 pairs of shapes and names, and open_clip loads its checkpoint.

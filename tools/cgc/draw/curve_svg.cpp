@@ -18,6 +18,7 @@ constexpr double kPlotWidth = kWidth - kLeft - kRight, kPlotHeight = kHeight - k
 constexpr size_t kMaxBins = 350; ///< Points of the line: one for each second pixel.
 constexpr double kLogarithmicFrom =
     100; ///< The ratio of losses from which the axis is logarithmic.
+constexpr const char *kLineColor = "#1f77b4", *kValidationColor = "#d62728";
 
 /// Consecutive points as one.
 struct Bin {
@@ -99,6 +100,13 @@ private:
   bool isLogarithmic_ = false;
 };
 
+Axis stepAxis(const std::vector<CurvePoint> &finite) {
+  const auto [first, last] =
+      std::ranges::minmax(finite, {}, [](const CurvePoint &point) { return point.step; });
+  return Axis::linear(static_cast<double>(first.step), static_cast<double>(last.step), 8,
+                      /*whole=*/false);
+}
+
 Axis lossAxis(const std::vector<CurvePoint> &finite) {
   const auto [least, most] =
       std::ranges::minmax(finite, {}, [](const CurvePoint &point) { return point.loss; });
@@ -109,15 +117,14 @@ Axis lossAxis(const std::vector<CurvePoint> &finite) {
 
 class Chart {
 public:
+  /// Axes for `finite`, which is not empty.
   Chart(const std::vector<CurvePoint> &finite, std::string title)
-      : title_(std::move(title)), finite_(finite),
-        steps_(Axis::linear(static_cast<double>(finite.front().step),
-                            static_cast<double>(finite.back().step), 8, /*whole=*/false)),
-        losses_(lossAxis(finite)) {}
-
-  std::string draw(const std::vector<CurvePoint> &points) {
+      : title_(std::move(title)), steps_(stepAxis(finite)), losses_(lossAxis(finite)) {
     drawAxes();
-    const bool binned = finite_.size() > kMaxBins;
+  }
+
+  void draw(const std::vector<CurvePoint> &points, const char *color) {
+    const bool binned = points.size() > kMaxBins;
     for (size_t begin = 0; begin < points.size();) {
       size_t end = begin;
       while (end < points.size() && std::isfinite(points[end].loss))
@@ -125,11 +132,19 @@ public:
       if (end > begin)
         drawLine({points.begin() + static_cast<std::ptrdiff_t>(begin),
                   points.begin() + static_cast<std::ptrdiff_t>(end)},
-                 binned);
+                 color, binned);
       begin = std::max(end, begin + 1);
     }
-    return std::move(svg_);
   }
+
+  void drawLegend() {
+    text(kWidth - kRight, 20, 12, fmt::format("text-anchor=\"end\" fill=\"{}\"", kLineColor),
+         "training");
+    text(kWidth - kRight, 36, 12, fmt::format("text-anchor=\"end\" fill=\"{}\"", kValidationColor),
+         "validation");
+  }
+
+  std::string take() { return std::move(svg_); }
 
 private:
   double x(double step) const { return kLeft + kPlotWidth * steps_.place(step); }
@@ -166,7 +181,7 @@ private:
                         kTop + kPlotHeight / 2, losses_.isLogarithmic() ? " (logarithmic)" : "");
   }
 
-  void drawLine(const std::vector<CurvePoint> &points, bool binned) {
+  void drawLine(const std::vector<CurvePoint> &points, const char *color, bool binned) {
     const std::vector<Bin> bins = binsOf(points);
     if (binned) {
       std::string band;
@@ -180,31 +195,40 @@ private:
     for (const Bin &bin : bins)
       line += fmt::format("{:.1f},{:.1f} ", x(bin.step), y(bin.mean));
     if (bins.size() == 1)
-      svg_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.5\" fill=\"#1f77b4\"/>\n",
-                          x(bins[0].step), y(bins[0].mean));
+      svg_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.5\" fill=\"{}\"/>\n",
+                          x(bins[0].step), y(bins[0].mean), color);
     else
-      svg_ += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"#1f77b4\" "
+      svg_ += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" "
                           "stroke-width=\"1.5\" stroke-linejoin=\"round\"/>\n",
-                          line);
+                          line, color);
   }
 
   const std::string title_;
-  const std::vector<CurvePoint> &finite_;
   const Axis steps_, losses_;
   std::string svg_;
 };
 
 } // namespace
 
-std::string curveSvg(const std::vector<CurvePoint> &points, const std::string &title) {
+std::string curveSvg(const std::vector<CurvePoint> &points, const std::string &title,
+                     const std::vector<CurvePoint> &validation) {
   std::vector<CurvePoint> finite;
-  std::ranges::copy_if(points, std::back_inserter(finite),
-                       [](const CurvePoint &point) { return std::isfinite(point.loss); });
-  const std::string chart =
-      finite.empty()
-          ? fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"16\">{}: no finite loss</text>\n",
-                        kLeft, kTop, markupText(title))
-          : Chart(finite, title).draw(points);
+  for (const auto *line : {&points, &validation})
+    std::ranges::copy_if(*line, std::back_inserter(finite),
+                         [](const CurvePoint &point) { return std::isfinite(point.loss); });
+  std::string chart;
+  if (finite.empty()) {
+    chart = fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"16\">{}: no finite loss</text>\n",
+                        kLeft, kTop, markupText(title));
+  } else {
+    Chart drawing(finite, title);
+    drawing.draw(points, kLineColor);
+    if (!validation.empty()) {
+      drawing.draw(validation, kValidationColor);
+      drawing.drawLegend();
+    }
+    chart = drawing.take();
+  }
   return fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" "
                      "height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
                      "font-family=\"Helvetica,Arial,sans-serif\">\n"

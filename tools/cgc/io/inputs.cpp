@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace cgc::tool {
 
@@ -97,6 +98,40 @@ Result<size_t> chooseBucket(const Entry &entry, const std::vector<HostTensor> &g
                             entry.name, asked, describeBuckets(entry)));
 }
 
+/// The rows of `given` if they have the shapes of `bucket` in all but the batch.
+std::optional<int64_t> rowsFor(const Bucket &bucket, const std::vector<HostTensor> &given) {
+  std::optional<int64_t> rows;
+  for (const HostTensor &tensor : given) {
+    const IoTensor &input = *findByName(bucket.inputs, tensor.name);
+    std::vector<int64_t> sizes = tensor.sizes;
+    if (input.batchDim != kNoBatchDim && sizes.size() == input.sizes.size()) {
+      int64_t &batch = sizes[static_cast<size_t>(input.batchDim)];
+      if (batch < 1 || batch != rows.value_or(batch))
+        return std::nullopt;
+      rows = std::exchange(batch, input.sizes[static_cast<size_t>(input.batchDim)]);
+    }
+    if (sizes != input.sizes)
+      return std::nullopt;
+  }
+  return rows;
+}
+
+/// The bucket of a batch that no bucket has (BoundInputs::rows); none if it cannot be padded.
+std::optional<BoundInputs> chooseForRows(const Entry &entry, const std::vector<HostTensor> &given) {
+  std::optional<BoundInputs> chosen;
+  const auto batch = [&](size_t bucket) { return *batchOf(entry.buckets[bucket]); };
+  for (size_t i = 0; i < entry.buckets.size() && entry.rows.independent; ++i) {
+    const std::optional<int64_t> rows = rowsFor(entry.buckets[i], given);
+    if (!rows)
+      continue;
+    const bool isEnough = batch(i) >= *rows;
+    if (!chosen || (batch(chosen->bucket) < *rows ? batch(i) > batch(chosen->bucket)
+                                                  : isEnough && batch(i) < batch(chosen->bucket)))
+      chosen = BoundInputs{i, {}, rows};
+  }
+  return chosen;
+}
+
 } // namespace
 
 Result<BoundInputs> bindInputs(const Entry &entry, const std::vector<InputSource> &sources,
@@ -111,15 +146,24 @@ Result<BoundInputs> bindInputs(const Entry &entry, const std::vector<InputSource
     given.push_back(std::move(tensor));
   }
   BoundInputs bound;
-  CGC_ASSIGN_OR_RETURN(bound.bucket, chooseBucket(entry, given, batch));
-  for (const IoTensor &input : entry.buckets[bound.bucket].inputs) {
+  const Result<size_t> exact = chooseBucket(entry, given, batch);
+  if (exact.isOk())
+    bound.bucket = *exact;
+  else if (const auto padded = batch ? std::nullopt : chooseForRows(entry, given))
+    bound = *padded;
+  else
+    return exact.status();
+  for (IoTensor input : entry.buckets[bound.bucket].inputs) {
+    if (bound.rows && input.batchDim != kNoBatchDim)
+      input.sizes[static_cast<size_t>(input.batchDim)] = *bound.rows;
     if (const HostTensor *tensor = findByName(given, input.name)) {
       bound.tensors.push_back(*tensor);
     } else {
       bound.tensors.push_back(randomInput(input, findByName(sources, input.name)->seed));
     }
   }
-  CGC_TRY(checkIndices(entry.buckets[bound.bucket].inputs, viewsOf(bound.tensors)));
+  if (!bound.rows) // Otherwise RequestTable::find checks them.
+    CGC_TRY(checkIndices(entry.buckets[bound.bucket].inputs, viewsOf(bound.tensors)));
   return bound;
 }
 

@@ -16,12 +16,16 @@ namespace cgc::tool {
 struct BoundInputs {
   size_t bucket = 0;
   std::vector<HostTensor> tensors;
+  /// The batch of the tensors where the plan has no bucket with it. `bucket` is then the smallest
+  /// with more rows, or the largest.
+  std::optional<int64_t> rows = {};
 };
 
 /// Reads the .npy files among `sources`, chooses the first bucket that has their shapes (and
 /// `batch`, if given, as dimension 0 of every input), and fills the other inputs with random
-/// values. An f16 or bf16 input may be read from float32, which is rounded. Usage, listing what the
-/// plan takes, if names, types, shapes or values do not fit. InvalidFile for a bad file.
+/// values. If no bucket has the shapes and the entry's rows are independent, the files may have
+/// another batch. An f16 or bf16 input may be read from float32, which is rounded. Usage, listing
+/// what the plan takes, if names, types, shapes or values do not fit. InvalidFile for a bad file.
 Result<BoundInputs> bindInputs(const Entry &entry, const std::vector<InputSource> &sources,
                                std::optional<int64_t> batch);
 

@@ -1,8 +1,14 @@
 // Optimizer flags: definitions of the options, and their text for the pass `optimize`.
 #include "tools/cgc/train/optimizer_flags.h"
 
+#include "support/did_you_mean.h"
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 #include <algorithm>
 
@@ -31,19 +37,114 @@ CLI::Option *addOptimizerOptions(CLI::App &command, OptimizerFlags &flags, CLI::
   return optimizer;
 }
 
+namespace {
+
+using Names = std::vector<llvm::StringRef>;
+
+/// The names in --schedule.
+const Names kScheduleNames = {"steps", "final_factor", "step_size", "step_factor", "warmup"};
+
+/// The names in --optimizer with this rule.
+Names optimizerNames(llvm::StringRef rule) {
+  if (rule == "sgd")
+    return {"lr", "momentum", "dampening", "nesterov", "weight_decay", "growth_interval"};
+  return {"lr", "beta1", "beta2", "eps", "weight_decay", "growth_interval"};
+}
+
+/// Usage unless `text` is one of `words`, followed by NAME=VALUE with each of `names` at most once.
+Status checkList(const char *flag, llvm::StringRef text, const Names &words, const Names &names) {
+  llvm::SmallVector<llvm::StringRef> parts;
+  text.split(parts, ',');
+  const llvm::StringRef word = parts.front();
+  if (!llvm::is_contained(words, word))
+    return {Code::Usage,
+            fmt::format("{} begins with one of {}, not with '{}'{}", flag, llvm::join(words, ", "),
+                        word.str(), didYouMean(word.lower(), words))};
+  llvm::StringSet<> seen;
+  for (const llvm::StringRef part : llvm::drop_begin(parts)) {
+    const llvm::StringRef name = part.split('=').first;
+    if (!part.contains('=') || !llvm::is_contained(names, name))
+      return {Code::Usage, fmt::format("{} {} does not take '{}'; it takes NAME=VALUE with the "
+                                       "names {}",
+                                       flag, word.str(), part.str(), llvm::join(names, ", "))};
+    if (!seen.insert(name).second)
+      return {Code::Usage, fmt::format("{} has '{}' twice; give it once", flag, name.str())};
+  }
+  return Status::ok();
+}
+
+/// What the command line calls an option of the pass `optimize`.
+std::string spelling(llvm::StringRef option) {
+  if (option == "rule")
+    return "--optimizer";
+  for (const llvm::StringRef flag :
+       {"groups", "schedule", "clamp", "clip-norm", "clip-value", "ema"})
+    if (option == flag)
+      return "--" + option.str();
+  std::string name = option.str();
+  std::ranges::replace(name, '-', '_');
+  return fmt::format("{} of {}", name,
+                     llvm::is_contained(kScheduleNames, name) ? "--schedule" : "--optimizer");
+}
+
+/// The part of the text of the pass that has another spelling on the command line: weight_decay.
+std::string toOptions(std::string text) {
+  std::ranges::replace(text, '_', '-');
+  return text;
+}
+
+} // namespace
+
+Result<passes::OptimizerOptions> parseOptimizer(const OptimizerFlags &flags) {
+  // Commas and braces would end the value in the text of a pass.
+  for (const auto &[flag, text, how] :
+       {std::tuple("--groups", flags.groups,
+                   "globs are separated by '|', hyperparameters by ':' and groups by ';'"),
+        std::tuple("--clamp", flags.clamps, "limits are PATH=LEAST:MOST, separated by ';'")})
+    if (const size_t at = text.find_first_of(",{}"); at != std::string::npos)
+      return Status(Code::Usage, fmt::format("{} '{}' has a '{}': {}", flag, text, text[at], how));
+  if (const llvm::StringRef optimizer = flags.optimizer; !optimizer.empty())
+    CGC_TRY(checkList("--optimizer", optimizer, {"sgd", "adam", "adamw"},
+                      optimizerNames(optimizer.split(',').first)));
+  if (!flags.schedule.empty())
+    CGC_TRY(checkList("--schedule", flags.schedule, {"constant", "linear", "cosine", "step"},
+                      kScheduleNames));
+  CGC_ASSIGN_OR_RETURN(passes::PassOptions options,
+                       passes::PassOptions::parse("optimize", optimizerText(flags)));
+  return passes::OptimizerOptions::take(options, spelling);
+}
+
 std::string optimizerText(const OptimizerFlags &flags) {
   const auto number = [](const char *name, double value) {
     return value == 0 ? "" : fmt::format(",{}={}", name, value);
   };
-  std::string text = "rule=" + flags.optimizer;
+  std::string text = "rule=" + toOptions(flags.optimizer.empty() ? "sgd" : flags.optimizer);
   if (!flags.schedule.empty())
-    text += ",schedule=" + flags.schedule;
-  std::ranges::replace(text, '_', '-'); // weight_decay, as PyTorch has it.
+    text += ",schedule=" + toOptions(flags.schedule);
   if (!flags.groups.empty())
     text += ",groups=" + flags.groups;
   if (!flags.clamps.empty())
     text += ",clamp=" + flags.clamps;
-  return text + number("clip-norm", flags.clipNorm) + number("clip-value", flags.clipValue);
+  return text + number("clip-norm", flags.clipNorm) + number("clip-value", flags.clipValue) +
+         number("ema", flags.ema);
+}
+
+std::string commandText(const OptimizerFlags &flags, const passes::OptimizerOptions &optimizer) {
+  std::string text = "--optimizer " + (flags.optimizer.empty() ? "sgd" : flags.optimizer);
+  if (!llvm::StringRef(flags.optimizer).contains(",lr="))
+    text += fmt::format(",lr={}", optimizer.lr);
+  const auto add = [&](const char *flag, const std::string &value) {
+    if (!value.empty())
+      text += fmt::format(" {} {}", flag, value);
+  };
+  const auto number = [](double value) { return value == 0 ? "" : fmt::format("{}", value); };
+  add("--groups", flags.groups);
+  add("--clip-norm", number(flags.clipNorm));
+  add("--clip-value", number(flags.clipValue));
+  add("--schedule", flags.schedule);
+  add("--clamp", flags.clamps);
+  add("--ema", number(flags.ema));
+  return text;
 }
 
 } // namespace cgc::tool

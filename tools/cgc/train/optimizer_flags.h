@@ -1,6 +1,8 @@
 // Optimizer flags: the command-line options that describe the optimizer of a training step.
 #pragma once
 
+#include "passes/train/optimizer_options.h"
+
 #include <string>
 
 namespace CLI {
@@ -10,18 +12,26 @@ class Option;
 
 namespace cgc::tool {
 
-/// The values of --optimizer, --groups, --schedule, --clamp, --clip-norm and --clip-value.
+/// The values of --optimizer, --groups, --schedule, --clamp, --clip-norm, --clip-value and --ema.
 struct OptimizerFlags {
-  std::string optimizer = "sgd", groups, schedule, clamps;
-  double clipNorm = 0, clipValue = 0;
+  std::string optimizer, groups, schedule, clamps; ///< Empty: not given.
+  double clipNorm = 0, clipValue = 0, ema = 0;
 };
 
 /// Adds the options, which need `with`; returns that of --optimizer. `flags` must outlive
 /// `command`.
 CLI::Option *addOptimizerOptions(CLI::App &command, OptimizerFlags &flags, CLI::Option *with);
 
-/// The options of the pass `optimize`. `--optimizer adamw,lr=0.1` becomes `rule=adamw,lr=0.1`, and
-/// `--schedule cosine,steps=9` becomes `schedule=cosine,steps=9`.
+/// The optimizer of the flags, SGD if none is given. Usage, in the words of the command line, if a
+/// value is wrong.
+Result<passes::OptimizerOptions> parseOptimizer(const OptimizerFlags &flags);
+
+/// Flags that parseOptimizer() has accepted, as options of the pass `optimize`. `--optimizer
+/// adamw,lr=0.1` becomes `rule=adamw,lr=0.1`, and `--schedule cosine,steps=9` becomes
+/// `schedule=cosine,steps=9`.
 std::string optimizerText(const OptimizerFlags &flags);
+
+/// The flags as on the command line, with the learning rate: `--optimizer sgd,lr=0.001`.
+std::string commandText(const OptimizerFlags &flags, const passes::OptimizerOptions &optimizer);
 
 } // namespace cgc::tool

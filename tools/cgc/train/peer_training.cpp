@@ -19,14 +19,6 @@
 namespace cgc::tool {
 namespace {
 
-Result<passes::OptimizerOptions> parseOptimizer(const OptimizerFlags &flags) {
-  CGC_ASSIGN_OR_RETURN(passes::PassOptions options,
-                       passes::PassOptions::parse("optimize", optimizerText(flags)));
-  CGC_ASSIGN_OR_RETURN(passes::OptimizerOptions optimizer, passes::OptimizerOptions::take(options));
-  CGC_TRY(options.checkAllTaken());
-  return optimizer;
-}
-
 /// Usage if the plan's states and outputs are not those of a step with this optimizer.
 Status checkOptimizer(const passes::OptimizerOptions &optimizer, const PlanData &plan,
                       const Bucket &bucket) {
@@ -39,6 +31,10 @@ Status checkOptimizer(const passes::OptimizerOptions &optimizer, const PlanData 
     return std::ranges::any_of(plan.states,
                                [&](const State &state) { return state.name.ends_with(moment); });
   };
+  if (plan.findState(kLossScaleState))
+    return {Code::Usage,
+            "the plan was compiled with --autocast fp16, and LibTorch's training has no "
+            "loss scale here; compare a plan with --autocast bf16 or without"};
   const bool isSgd = optimizer.rule == passes::OptimizerRule::Sgd;
   if (has(":exp_avg") == isSgd)
     return differs(isSgd ? "adam or adamw" : "sgd");

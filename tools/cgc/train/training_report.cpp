@@ -117,6 +117,12 @@ std::string trainingText(const TrainingReport &report) {
     }
   }
   std::string text = formatTable(rows);
+  if (report.validationSamples != 0) {
+    rows = {{"step", fmt::format("loss of {} validation samples", report.validationSamples)}};
+    for (const CurvePoint &point : result.validation)
+      rows.push_back({std::to_string(point.step), lossText(point.loss)});
+    text += "\n" + formatTable(rows);
+  }
   text += fmt::format("\n{} steps of {} samples in {:.2f} s: {:.1f} steps/s, {:.1f} samples/s\n",
                       result.losses.size(), report.batch, result.seconds, stepsPerSecond(report),
                       stepsPerSecond(report) * static_cast<double>(report.batch));
@@ -148,9 +154,11 @@ std::string trainingText(const TrainingReport &report) {
 
 Json trainingJson(const TrainingReport &report) {
   const TrainingResult &result = report.result;
-  Json losses = Json::array(), memory = Json::array();
+  Json losses = Json::array(), validation = Json::array(), memory = Json::array();
   for (const CurvePoint &point : reportedLosses(report))
     losses.push_back({{"step", point.step}, {"loss", number(point.loss)}});
+  for (const CurvePoint &point : result.validation)
+    validation.push_back({{"step", point.step}, {"loss", number(point.loss)}});
   for (const MemoryStage &stage : report.memory)
     memory.push_back({{"stage", stage.name},
                       {"predicted_bytes", stage.predicted},
@@ -182,6 +190,10 @@ Json trainingJson(const TrainingReport &report) {
                        {"libtorch_milliseconds_per_step", peer.millis},
                        {"largest_relative_difference", number(largestDifference(report))},
                        {"notes", peer.notes}};
+  }
+  if (report.validationSamples != 0) {
+    json["validation_samples"] = report.validationSamples;
+    json["validation_losses"] = std::move(validation);
   }
   if (!report.checkpoint.empty())
     json["checkpoint"] = report.checkpoint;

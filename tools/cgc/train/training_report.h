@@ -22,7 +22,8 @@ struct TrainingReport {
   uint64_t logEvery = 1;  ///< Steps from one reported loss to the next.
   int64_t batch = 0;      ///< Samples of a step.
   uint64_t nonFiniteLosses = 0;
-  std::string checkpoint, curve; ///< What was written; empty: nothing.
+  uint64_t validationSamples = 0; ///< Of each validation; 0: none.
+  std::string checkpoint, curve;  ///< What was written; empty: nothing.
   TrainingResult result;
   std::vector<MemoryStage> memory;
   std::optional<PeerResult> against = {}; ///< LibTorch on the same batches.

@@ -19,8 +19,19 @@ public:
       : trainer_(trainer), reader_(reader), options_(options), progress_(progress) {}
 
   Result<TrainingResult> run() {
+    Status status = makeSteps();
+    if (status.isOk())
+      status = finish();
+    if (!status.isOk())
+      return withCheckpoint(status);
+    result_.microBatches = trainer_.microBatches();
+    result_.stoppedBy = requestedStop();
+    return std::move(result_);
+  }
+
+private:
+  Status makeSteps() {
     const auto start = std::chrono::steady_clock::now();
-    uint64_t saved = UINT64_MAX; // The step of the last checkpoint.
     for (uint64_t i = 0; i < options_.steps && requestedStop() == 0; ++i) {
       const uint64_t first = reader_.position();
       CGC_TRY(step());
@@ -32,25 +43,31 @@ public:
         batches_.pop_front();
       }
       CGC_TRY(poll());
-      if (options_.checkpointEvery != 0 && trainer_.microBatches() == 0 &&
-          trainer_.stepNumber() % options_.checkpointEvery == 0) {
+      if (isDue(options_.validateEvery))
+        CGC_TRY(validate());
+      if (isDue(options_.checkpointEvery))
         CGC_TRY(save());
-        saved = trainer_.stepNumber();
-      }
     }
     CGC_TRY(trainer_.wait());
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    CGC_TRY(poll());
-    if (!options_.checkpoint.empty() &&
-        (saved != trainer_.stepNumber() || trainer_.microBatches() != 0))
-      CGC_TRY(save());
-    result_.microBatches = trainer_.microBatches();
-    result_.seconds = time.count();
-    result_.stoppedBy = requestedStop();
-    return std::move(result_);
+    result_.seconds = (time - notSteps_).count();
+    return poll();
   }
 
-private:
+  /// Validates and saves the last step unless that has been done.
+  Status finish() {
+    if (options_.validation && validated_ != trainer_.stepNumber() && requestedStop() == 0)
+      CGC_TRY(validate());
+    return options_.checkpoint.empty() || isSaved() ? Status::ok() : save();
+  }
+
+  bool isSaved() const { return saved_ == trainer_.stepNumber() && trainer_.microBatches() == 0; }
+
+  /// Whether the last step is complete and its number a multiple of `every`, which is not 0.
+  bool isDue(uint64_t every) const {
+    return every != 0 && trainer_.microBatches() == 0 && trainer_.stepNumber() % every == 0;
+  }
+
   /// Makes a step, or the micro-batches of a step before a signal.
   Status step() {
     if (options_.accumulate == 0)
@@ -75,7 +92,9 @@ private:
       if (result_.nonFiniteBatches++ == 0)
         logWarning(name + " has a NaN or an infinity; --fail-on-nan would end the training here");
     }
-    return use(batch).withContext(name);
+    CGC_TRY(use(batch).withContext(name));
+    position_ = reader_.position();
+    return Status::ok();
   }
 
   Status poll() {
@@ -95,10 +114,40 @@ private:
     return Status::ok();
   }
 
+  Status validate() {
+    CGC_TRY(trainer_.wait()); // So that their time is that of steps.
+    CGC_TRY(poll());
+    const auto start = std::chrono::steady_clock::now();
+    CGC_ASSIGN_OR_RETURN(const std::optional<double> loss, options_.validation->loss(trainer_));
+    notSteps_ += std::chrono::steady_clock::now() - start;
+    validated_ = trainer_.stepNumber();
+    if (!loss)
+      return Status::ok();
+    result_.validation.push_back({validated_, *loss});
+    progress_.begin(fmt::format("step {}, validation loss {:.6g}", validated_, *loss));
+    return Status::ok();
+  }
+
   Status save() {
     std::map<std::string, std::string> notes = options_.notes;
-    notes[kBatchNote] = std::to_string(reader_.position());
-    return trainer_.save(options_.checkpoint, notes);
+    notes[kBatchNote] = std::to_string(position_);
+    CGC_TRY(trainer_.save(options_.checkpoint, notes));
+    saved_ = trainer_.stepNumber();
+    return Status::ok();
+  }
+
+  /// The status of a training that failed: writes a checkpoint of the steps before the failure, if
+  /// their states are whole and finite, and adds to the message which checkpoint there is.
+  Status withCheckpoint(const Status &failure) {
+    if (options_.checkpoint.empty())
+      return failure;
+    if (position_ != first_ && !isSaved())
+      (void)save(); // Where it cannot be written, the one before stays.
+    return {failure.code(),
+            failure.message() +
+                (saved_ == kNone ? fmt::format("; nothing was written to '{}'", options_.checkpoint)
+                                 : fmt::format("; the checkpoint '{}' is that of step {}",
+                                               options_.checkpoint, saved_))};
   }
 
   Trainer &trainer_;
@@ -107,6 +156,11 @@ private:
   Progress &progress_;
   TrainingResult result_;
   std::deque<uint64_t> batches_; ///< Of each step whose batches are in use.
+  static constexpr uint64_t kNone = UINT64_MAX;
+  uint64_t saved_ = kNone, validated_ = kNone; ///< The last steps that were.
+  const uint64_t first_ = reader_.position();  ///< The number of the first batch.
+  uint64_t position_ = first_;                 ///< The number of the batch after the last used one.
+  std::chrono::duration<double> notSteps_{};   ///< The time of validation.
 };
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "driver/add_buckets.h"
 #include "passes/pipeline.h"
 #include "runtime/base/file.h"
+#include "runtime/plan/names.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/file_arguments.h"
@@ -46,7 +47,6 @@ struct Options {
   std::string autocast, recompute = "none";
   size_t loss = 0;
   std::optional<uint64_t> gradCache; ///< Micro-batches; none: the batch is not split.
-  double ema = 0;
   bool keepGradients = false, accumulate = false;
   bool noReuse = false, tune = false, requireNative = false, json = false;
   passes::InstrumentationOptions instrumentation;
@@ -123,9 +123,17 @@ void noteBranches(const backend::CompiledPlan &compiled) {
 
 /// The options of the pass `optimize`.
 std::string optimizerText(const Options &options) {
-  return optimizerText(options.optimizer) +
-         (options.ema == 0 ? "" : fmt::format(",ema={}", options.ema)) +
-         (options.keepGradients ? ",keep-gradients=true" : "");
+  return optimizerText(options.optimizer) + (options.keepGradients ? ",keep-gradients=true" : "");
+}
+
+/// Says in `plan` which step it has. A plan has no other place for the names of rule and schedule.
+Status nameStep(const Options &options, PlanData &plan) {
+  CGC_ASSIGN_OR_RETURN(const passes::OptimizerOptions optimizer, parseOptimizer(options.optimizer));
+  const std::string producer =
+      plan.producer + " compile --train " + commandText(options.optimizer, optimizer);
+  if (producer.size() <= kMaxNameBytes)
+    plan.producer = producer;
+  return Status::ok();
 }
 
 std::vector<std::string> archNames() {
@@ -180,6 +188,15 @@ Status compile(Options options, ir::Diagnostics &diagnostics) {
     return Status(Code::Usage, fmt::format("--arch {} is for --target cuda: a plan for --target {} "
                                            "runs on no GPU; leave --arch out",
                                            *options.arch, options.target));
+  if (options.train) {
+    CGC_ASSIGN_OR_RETURN(const passes::OptimizerOptions optimizer,
+                         parseOptimizer(options.optimizer));
+    if (options.optimizer.optimizer.empty())
+      logInfo(
+          fmt::format("--optimizer is not given: the step is that of SGD with a learning rate of "
+                      "{} and without momentum",
+                      optimizer.lr));
+  }
   if (options.train && options.precision != "keep" && options.precision != "tf32")
     return Status(Code::Usage, "--precision " + options.precision +
                                    " converts a model for inference; for a training step give "
@@ -247,6 +264,8 @@ Status compile(Options options, ir::Diagnostics &diagnostics) {
     if (!compiled.isOk())
       return inPasses ? withReproducer(compiled.status(), options.instrumentation)
                       : compiled.status();
+    if (options.train)
+      CGC_TRY(nameStep(options, compiled->plan));
     if (options.requireNative)
       CGC_TRY(checkNative(compiled->plan));
     noteBranches(*compiled);
@@ -300,7 +319,7 @@ void addTrainOptions(CLI::App &command, Options &options) {
       "or blocks (all within a block such as resblocks.3)",
       "LEVEL")
       ->check(CLI::IsMember({"none", "cheap", "blocks"}));
-  add("--ema", options.ema,
+  add("--ema", options.optimizer.ema,
       "Keep exponential moving averages of the parameters with this decay, such as 0.999", "DECAY");
   const auto addFlag = [&](const char *name, bool &value, const char *text) {
     command.add_flag(name, value, text)->needs(train)->group(kGroup);

@@ -233,7 +233,7 @@ Status run(const Options &options) {
       CGC_ASSIGN_OR_RETURN(inputs, bindInputs(*entry, job.sources, options.batch));
     }
     const auto start = std::chrono::steady_clock::now();
-    CGC_ASSIGN_OR_RETURN(auto outputs, runner->run(*entry, inputs->bucket, inputs->tensors));
+    CGC_ASSIGN_OR_RETURN(auto outputs, runner->run(*entry, *inputs));
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
     CGC_TRY(writeOutputs(outputs, job.outputs));
     for (HostTensor &output : outputs)
@@ -260,7 +260,8 @@ Verb addRun(CLI::App &app) {
       ->allow_extra_args(false);
   command
       ->add_option("--batch", options->batch,
-                   "Use the bucket with this dimension 0 [the first that fits the files]")
+                   "Use the bucket with this dimension 0 [the first that fits the files; a batch "
+                   "that no bucket has is split and padded if rows are independent]")
       ->type_name("N")
       ->check(CLI::Range(int64_t(1), kMaxBatch));
   command

@@ -2,8 +2,10 @@
 #include "tools/cgc/verbs/runner.h"
 
 #include "runtime/base/training_names.h"
+#include "runtime/exec/context_impl.h"
 #include "runtime/exec/requirements.h"
 #include "runtime/kernels/reference.h"
+#include "runtime/session/request.h"
 #include "runtime/train/model_file.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/host_modules.h"
@@ -151,6 +153,26 @@ Result<std::vector<HostTensor>> Runner::run(const Entry &entry, size_t bucket,
   for (const IoTensor &output : entry.buckets[bucket].outputs)
     outputs.push_back(makeTensor(output.name, output.dtype, output.sizes));
   CGC_TRY(context_->run(entry.name, viewsOf(inputs), viewsOf(outputs)));
+  return outputs;
+}
+
+Result<std::vector<HostTensor>> Runner::run(const Entry &entry, BoundInputs &inputs) {
+  if (!inputs.rows)
+    return run(entry, inputs.bucket, inputs.tensors);
+  std::vector<HostTensor> outputs;
+  for (const IoTensor &output : entry.buckets[inputs.bucket].outputs) {
+    std::vector<int64_t> sizes = output.sizes;
+    if (output.batchDim != kNoBatchDim)
+      sizes[static_cast<size_t>(output.batchDim)] = *inputs.rows;
+    outputs.push_back(makeTensor(output.name, output.dtype, std::move(sizes)));
+  }
+  const std::vector<TensorView> from = viewsOf(inputs.tensors), to = viewsOf(outputs);
+  const RequestTable table(plan(), *inputs.rows);
+  Context::Impl &context = implOf(*context_);
+  CGC_ASSIGN_OR_RETURN(const Request request, table.find(entry.name, from, to, context.device));
+  std::vector<BucketRun> runs;
+  request.runs(runs);
+  CGC_TRY(context.run(request.entry, runs, from, to, /*callers=*/nullptr));
   return outputs;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/exec/engine.h"
+#include "tools/cgc/io/inputs.h"
 #include "tools/cgc/io/tensors.h"
 
 #include <memory>
@@ -31,6 +32,9 @@ public:
   /// Runs one bucket and returns its outputs.
   Result<std::vector<HostTensor>> run(const Entry &entry, size_t bucket,
                                       std::vector<HostTensor> &inputs);
+  /// The same for inputs of files. A batch that no bucket has (BoundInputs::rows) is split and
+  /// padded as in a session.
+  Result<std::vector<HostTensor>> run(const Entry &entry, BoundInputs &inputs);
   /// Gives the parameters and buffers of a training plan the values of a file of safetensors or of
   /// a checkpoint's folder. Usage if the plan has none or the file does not fit.
   Status loadWeights(const std::string &path);

@@ -36,9 +36,9 @@ constexpr const char *kSeedNote = "data.seed", *kShuffleNote = "data.shuffle",
 
 struct Options {
   std::string plan, executor = "graph", resume, weights, checkpoint, curve;
-  std::vector<std::string> data;
+  std::vector<std::string> data, validate;
   std::vector<double> lr;
-  std::optional<uint64_t> steps, logEvery, seed;
+  std::optional<uint64_t> steps, logEvery, validateEvery, seed;
   std::optional<int64_t> batch;
   uint64_t checkpointEvery = 0;
   size_t accumulate = 0; ///< 0: whole steps.
@@ -149,8 +149,9 @@ Status train(const Options &options) {
     return {Code::Usage, "--against makes whole steps; leave --accumulate out"};
   FileArguments files;
   files.reads(options.plan).reads(options.against.model).writes("--curve", options.curve);
-  for (const std::string &data : options.data) // NAME=PATH, or a path.
-    files.reads(data).reads(data.substr(data.find('=') + 1));
+  for (const auto *paths : {&options.data, &options.validate})
+    for (const std::string &data : *paths) // NAME=PATH, or a path.
+      files.reads(data).reads(data.substr(data.find('=') + 1));
   for (const std::string &folder : {options.checkpoint, options.resume, options.weights})
     if (!folder.empty()) {
       files.reads(folder);
@@ -169,6 +170,12 @@ Status train(const Options &options) {
                                      "compile it with cgc compile --train --accumulate",
                                      options.plan)};
   CGC_ASSIGN_OR_RETURN(const Dataset data, Dataset::open(options.data, bucket->inputs));
+  std::optional<Dataset> heldOut;
+  if (!options.validate.empty()) {
+    auto opened = Dataset::open(options.validate, bucket->inputs);
+    CGC_TRY(opened.status().withContext("--validate"));
+    heldOut = *std::move(opened);
+  }
   // The samples of a step.
   const int64_t stepBatch =
       bucket->inputs[0].sizes[0] * static_cast<int64_t>(std::max<size_t>(options.accumulate, 1));
@@ -219,12 +226,19 @@ Status train(const Options &options) {
   if (peer)
     CGC_TRY(peer->start(trainer));
   CGC_ASSIGN_OR_RETURN(const auto reader, BatchReader::create(data, order));
+  std::optional<Validation> validation;
+  if (heldOut) {
+    CGC_ASSIGN_OR_RETURN(validation, Validation::create(plan->data(), *bucket, *heldOut, onGpu));
+  }
 
   TrainingOptions training{.steps = steps,
                            .accumulate = options.accumulate,
                            .logEvery = logEvery,
                            .checkpoint = options.checkpoint,
                            .checkpointEvery = options.checkpointEvery,
+                           .validation = validation ? &*validation : nullptr,
+                           .validateEvery =
+                               validation ? options.validateEvery.value_or(logEvery) : 0,
                            .failOnNan = options.failOnNan,
                            .notes = {{kSeedNote, std::to_string(order.seed)},
                                      {kShuffleNote, order.shuffle ? "true" : "false"},
@@ -245,7 +259,8 @@ Status train(const Options &options) {
   progress.reset(); // Removes the bar.
   if (!options.curve.empty())
     CGC_TRY(
-        writeText(options.curve, curveSvg(result.losses, fmt::format("loss of {}", options.plan))));
+        writeText(options.curve, curveSvg(result.losses, fmt::format("loss of {}", options.plan),
+                                          result.validation)));
   const int stoppedBy = result.stoppedBy;
   const TrainingReport report{
       options.plan,
@@ -254,6 +269,7 @@ Status train(const Options &options) {
       logEvery,
       stepBatch,
       trainer.nonFinite(),
+      validation ? validation->samples() : 0,
       options.checkpoint,
       options.curve,
       std::move(result),
@@ -284,7 +300,12 @@ void addAgainstOptions(CLI::App &command, PeerFlags &flags, CLI::Option *resume)
   add("--train", flags.method, "The method that the plan was compiled from [forward]", "METHOD");
   add("--loss", flags.loss, "The output that is the loss [0]", "INDEX");
   add("--autocast", flags.autocast, "LibTorch computes with autocast [f32]", "bf16")
-      ->check(CLI::IsMember({"bf16"}));
+      ->check([](const std::string &value) {
+        return value == "bf16" ? std::string()
+                               : "'" + value +
+                                     "' is not bf16, the only one that --against compares: "
+                                     "in fp16 LibTorch's training would need a loss scale";
+      });
 }
 
 } // namespace
@@ -300,6 +321,18 @@ Verb addTrain(CLI::App &app) {
                    "The samples: an array for each input, or files with all inputs")
       ->type_name("NAME=X.npy|X.safetensors|X.tar ...")
       ->required();
+  CLI::Option *const validate =
+      command
+          ->add_option("--validate", options->validate,
+                       "Samples that are not trained, in the form of --data: report the mean loss "
+                       "of evaluate on them")
+          ->type_name("NAME=X.npy|X.safetensors|X.tar ...");
+  command
+      ->add_option("--validate-every", options->validateEvery,
+                   "Steps from one validation to the next; one is at the end [as --log-every]")
+      ->type_name("N")
+      ->check(CLI::Range(uint64_t(1), kMaxSteps))
+      ->needs(validate);
   command->add_option("--steps", options->steps, "Steps to make [one pass over the data]")
       ->type_name("N")
       ->check(CLI::Range(uint64_t(1), kMaxSteps));

@@ -5,6 +5,11 @@
 #include "tests/unit/runtime/train/trained_plan.h"
 
 #include <cmath>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace cgc::test {
 namespace {
@@ -70,6 +75,53 @@ TEST_F(TrainedPlan, ACheckpointReplacesTheOneBefore) {
   ASSERT_TRUE(trainer->save(folder_ / "run").isOk());
   EXPECT_THAT(folder_.list(), ElementsAre("run"));
   EXPECT_EQ(trainer->load(folder_ / "run")->step, 3u);
+}
+
+TEST_F(TrainedPlan, ACheckpointThatIsNotFiniteLeavesTheOneBefore) {
+  Result<Trainer> trainer = create();
+  ASSERT_TRUE(trainer.isOk());
+  ASSERT_TRUE(step(*trainer, batch(0)).isOk());
+  ASSERT_TRUE(trainer->save(folder_ / "run").isOk());
+  for (const float bad : {NAN, INFINITY}) {
+    ASSERT_TRUE(step(*trainer, {1, 1, bad, 1}).isOk());
+    const Status status = trainer->save(folder_ / "run");
+    EXPECT_EQ(status.code(), Code::Failed);
+    EXPECT_THAT(status.message(), AllOf(HasSubstr("after step 2, 'w' has a NaN or an infinity"),
+                                        HasSubstr("lower the learning rate")));
+    ASSERT_TRUE(trainer->load(folder_ / "run").isOk());
+  }
+  TrainedModel model;
+  model.step(batch(0));
+  expectStates(*trainer, model);
+}
+
+/// Where IDs are those of another container, a lock shows that a process is alive.
+TEST_F(TrainedPlan, TemporaryFoldersOfEndedProcessesAreRemoved) {
+  const pid_t ended = fork();
+  if (ended == 0)
+    _exit(0);
+  ASSERT_EQ(waitpid(ended, nullptr, 0), ended);
+  const auto make = [&](const std::string &name) {
+    const std::string path = folder_ / name;
+    std::filesystem::create_directory(path);
+    writeFile(path + "/model.safetensors", "");
+    writeFile(path + "/optimizer.safetensors.tmp." + std::to_string(ended) + ".0", "");
+    return path;
+  };
+  const std::string id = std::to_string(ended), abandoned = make("run.tmp." + id),
+                    alive = make("run.tmp." + std::to_string(getppid())),
+                    noProcess = make("run.tmp." + id + "x"), other = make("run2.tmp." + id);
+  const int lock = open(abandoned.c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(flock(lock, LOCK_EX), 0);
+  Result<Trainer> trainer = create();
+  ASSERT_TRUE(trainer.isOk());
+  ASSERT_TRUE(trainer->save(folder_ / "run").isOk());
+  EXPECT_TRUE(std::filesystem::exists(abandoned)) << "it is locked";
+  close(lock);
+  ASSERT_TRUE(trainer->save(folder_ / "run").isOk());
+  EXPECT_FALSE(std::filesystem::exists(abandoned));
+  for (const std::string &kept : {alive, noProcess, other})
+    EXPECT_TRUE(std::filesystem::exists(kept + "/model.safetensors")) << kept;
 }
 
 TEST_F(TrainedPlan, AFolderOfSomethingElseIsNotReplaced) {
