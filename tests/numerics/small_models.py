@@ -105,6 +105,19 @@ class Complex(nn.Module):
         return torch.view_as_complex(pairs).to(torch.complex64)
 
 
+class Negated(nn.Module):
+    """Tensors whose memory holds other numbers than they have: the other sign, or the conjugates."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("negated", torch._neg_view(torch.ones(4)))
+        self.register_buffer("conjugate", torch.ones(4, dtype=torch.complex64).conj())
+        self.constant = [torch._neg_view(torch.ones(4))]
+
+    def forward(self, x):
+        return (x + self.negated) * self.constant[0], self.conjugate * 2
+
+
 class DataDependent(nn.Module):
     def forward(self, x):
         if x.sum() > 0:  # LINE: branch
@@ -505,6 +518,7 @@ def main(folder):
         "in_place": trace(InPlace(), x),
         "unknown_op": trace(UnknownOp(), x),
         "complex": trace(Complex(), x),
+        "negated": trace(Negated(), x),
         "data_dependent": torch.jit.script(DataDependent().eval()),
         "constant_flow": torch.jit.script(ConstantFlow().eval()),
         "optional": torch.jit.script(Optional().eval()),
