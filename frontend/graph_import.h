@@ -10,6 +10,7 @@
 #include <torch/csrc/jit/ir/ir.h>
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
 
 #include <map>
@@ -42,7 +43,7 @@ public:
       : state_(state), self_(self), module_(module), graph_(graph), path_(module.path()) {}
 
   /// Imports the method with the code `source` and the schema `schema`.
-  void import(const torch::jit::Graph &source, const c10::FunctionSchema &schema, Role role);
+  void import(torch::jit::Graph &source, const c10::FunctionSchema &schema, Role role);
 
   // For the functions that import one op.
 
@@ -88,6 +89,13 @@ private:
   void importDict(const torch::jit::Node &node);
   void importOp(const torch::jit::Node &node);
 
+  // fixed_values.cpp
+  /// Runs a call or an op that depends on parameters and constants alone if it, or what it calls,
+  /// has no row in aten.def, and binds its results as constants. Returns false if `node` is none.
+  bool importFixed(const torch::jit::Node &node);
+  /// Returns true if the method, function or op that `node` calls has an op without a row.
+  bool needsLibTorch(const torch::jit::Node &node) const;
+
   // mutation.cpp
   /// Imports a mutation of a list or dict, such as append; returns false if `node` is none. Lists
   /// are immutable during the import: a mutation rebinds the name to a new list.
@@ -118,9 +126,15 @@ private:
   llvm::DenseMap<const torch::jit::Value *, ir::Arg> args_;
   llvm::DenseMap<const torch::jit::Value *, Submodule> submodules_;
   llvm::DenseMap<const torch::jit::Value *, at::Tensor> tensorConstants_;
+  torch::jit::Graph *source_ = nullptr; ///< The code of the method.
+  /// Values that may depend on more than parameters and constants. Looked up, never iterated.
+  llvm::DenseSet<const torch::jit::Value *> varying_;
   std::vector<const torch::jit::Value *> mutated_; ///< Lists and dicts, one entry for each
                                                    ///< mutation.
 };
+
+/// Returns true if a call of `graph` changes nothing but values that it makes itself.
+bool isPure(torch::jit::Graph &graph);
 
 /// Returns the name of a TorchScript value without its uniquing suffix; empty for a number.
 std::string plainName(const torch::jit::Value &value);

@@ -78,6 +78,15 @@ public:
         if (evaluate(node, args, map))
           break;
         tensorsFromNumbers(node, args, locOf(node, prefix));
+        // A callee that raises an exception gives its caller none.
+        if (Status status = ir::checkArgs(ir::opSchema(node.op()), args); !status.isOk()) {
+          ir::Node *refused = target_.call(
+              OpKind::PrimRefused,
+              {ir::Arg(ir::opName(node.op()).str() + ": " + status.message()), ir::Arg("")},
+              node.numResults(), locOf(node, prefix));
+          bind(node, *refused, map);
+          break;
+        }
         ir::Node *copy =
             target_.call(node.op(), std::move(args), node.numResults(), locOf(node, prefix));
         copy->setTarget(node.target());

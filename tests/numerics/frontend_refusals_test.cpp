@@ -161,6 +161,21 @@ TEST(FrontendRefusals, RefusesTensorsWhoseMemoryHoldsOtherNumbers) {
                                              HasSubstr("'conjugate' is a ComplexFloat tensor")));
 }
 
+TEST(FrontendRefusals, RefusesOpsWithoutARuleOnValuesThatAreNotFixed) {
+  auto found = offenders(smallModel("not_fixed"), {floats({3, 4})});
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_THAT(found[0].message, HasSubstr("aten::erfinv"));
+  EXPECT_EQ(found[0].loc.line, lineOf("overwritten"));
+  EXPECT_THAT(found[1].message, HasSubstr("aten::multinomial"));
+  EXPECT_EQ(found[1].loc.line, lineOf("drawn"));
+}
+
+TEST(FrontendRefusals, NamesWhatScriptedParametrizationsRaise) {
+  auto found = offenders(smallModel("scripted_parametrization"), {floats({3, 4})});
+  ASSERT_FALSE(found.empty());
+  EXPECT_THAT(found[0].message, HasSubstr("Parametrization is not working with scripting"));
+}
+
 TEST(FrontendRefusals, NamesTheOpOfAnotherLibraryThatKeepsAModelFromBeingRead) {
   const Status status = importTorchScript(smallModel("foreign_op")).status();
   EXPECT_EQ(status.code(), Code::Unsupported);
