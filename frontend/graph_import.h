@@ -53,10 +53,10 @@ public:
   ir::Loc locOf(const torch::jit::Node &node);
   /// Returns the IR form of `value`. A tensor constant becomes a get_attr node on first use.
   ir::Arg arg(const torch::jit::Value *value);
-  /// Like arg(), for an argument that may be a number: returns a 0-d tensor constant as a number.
-  /// Traced size arithmetic spells its numbers as such tensors. A fraction becomes a number only
-  /// beside a size, since beside another tensor it takes part in type promotion.
-  ir::Arg argOrNumber(const torch::jit::Value *value, const torch::jit::Node &user);
+  /// Like arg(), for an argument that may be a number: returns a 0-d tensor constant of an integer
+  /// as a number. Traced size arithmetic spells its numbers as such tensors. `specialize` does the
+  /// same for fractions beside a size: beside another tensor they take part in type promotion.
+  ir::Arg argOrNumber(const torch::jit::Value *value);
   /// Emits a prim.refused in place of `node`, bound to its outputs: the import continues, and
   /// compiling the graph reports `reason` with the line. Returns the value of the first output.
   ir::Arg refuse(const torch::jit::Node &node, std::string reason,

@@ -109,7 +109,7 @@ ir::Arg OpImporter::argAt(size_t i, bool mayBeNumber) {
   if (i < readArgs_.size())
     readArgs_.set(i);
   const torch::jit::Value *value = node_.inputs()[i];
-  ir::Arg arg = mayBeNumber ? importer_.argOrNumber(value, node_) : importer_.arg(value);
+  ir::Arg arg = mayBeNumber ? importer_.argOrNumber(value) : importer_.arg(value);
   // The arguments of aten::format after the first are not in the schema.
   if (!arg.is<int64_t>() || i >= readArgs_.size() ||
       !script::isDTypeArgument(schema_.arguments()[i]))
