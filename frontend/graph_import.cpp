@@ -1,5 +1,6 @@
 // GraphImporter: imports nodes: attributes, calls, lists. Values are in graph_values.cpp, ops in
-// op_import.cpp, branches and loops in control_flow.cpp, mutation of lists in mutation.cpp.
+// op_import.cpp, branches and loops in control_flow.cpp, mutation of lists in mutation.cpp, what
+// depends on parameters alone in fixed_values.cpp.
 #include "frontend/graph_import.h"
 
 #include "frontend/op_import.h"
@@ -10,8 +11,6 @@
 
 #include <ATen/core/jit_type.h>
 #include <torch/csrc/jit/api/function_impl.h>
-#include <torch/csrc/jit/ir/alias_analysis.h>
-#include <torch/csrc/jit/passes/inliner.h>
 
 #include <sstream>
 
@@ -27,29 +26,6 @@ using torch::jit::Value;
 namespace {
 
 constexpr unsigned kMaxDepth = 64; ///< Bounds the nesting of blocks and inlined functions.
-
-/// Returns true if `block` may change an attribute of a module, or calls what Inline() leaves.
-bool mayChangeAttribute(const Block &block, const torch::jit::AliasDb &aliases,
-                        unsigned depth = 0) {
-  return llvm::any_of(block.nodes(), [&](const Node *node) {
-    return node->kind() == prim::SetAttr || node->kind() == prim::CallMethod ||
-           node->kind() == prim::CallFunction ||
-           (node->kind() == prim::GetAttr && aliases.hasWriters(node->output())) ||
-           llvm::any_of(node->blocks(), [&](const Block *inner) {
-             return depth >= kMaxDepth || mayChangeAttribute(*inner, aliases, depth + 1);
-           });
-  });
-}
-
-/// Returns true if a call of `graph` changes nothing but values that it makes itself.
-bool isPure(torch::jit::Graph &graph) {
-  const std::shared_ptr<torch::jit::Graph> flat = graph.copy();
-  torch::jit::Inline(*flat);
-  const torch::jit::AliasDb aliases(flat);
-  return !mayChangeAttribute(*flat->block(), aliases) &&
-         llvm::none_of(flat->inputs(),
-                       [&](const Value *input) { return aliases.hasWriters(input); });
-}
 
 /// Returns the path of a name in a module, as in "visual.conv1.forward".
 std::string join(const std::string &module, const std::string &name) {
@@ -114,10 +90,12 @@ bool isTensorInput(const c10::TypePtr &type) {
 
 } // namespace
 
-void GraphImporter::import(const torch::jit::Graph &source, const c10::FunctionSchema &schema,
+void GraphImporter::import(torch::jit::Graph &source, const c10::FunctionSchema &schema,
                            Role role) {
   if (auto caller = state_.callers.find(join(path_, graph_.name())); caller != state_.callers.end())
     lastLine_ = caller->second;
+  source_ = &source;
+  varying_.insert(source.inputs().begin() + 1, source.inputs().end());
   // Input 0 is the module itself.
   submodules_.try_emplace(source.inputs()[0], Submodule{self_, ""});
   for (auto [input, argument] : llvm::drop_begin(llvm::zip(source.inputs(), schema.arguments()))) {
@@ -132,7 +110,7 @@ void GraphImporter::import(const torch::jit::Graph &source, const c10::FunctionS
         args_.lookup(input).value()->node()->args().empty())
       refuseInput(*input);
   importBlock(*source.block());
-  createOutput(source.outputs(), locOf(*source.return_node()));
+  createOutput(std::as_const(source).outputs(), locOf(*source.return_node()));
 }
 
 const std::vector<std::string> *GraphImporter::namesOfOutputs(const std::string &method) const {
@@ -248,6 +226,8 @@ void GraphImporter::importBlock(const Block &block) {
 
 void GraphImporter::importNode(const Node &node) {
   c10::Symbol kind = node.kind();
+  if (importFixed(node))
+    return;
   if (kind == prim::Constant)
     return importConstant(node);
   if (kind == prim::GetAttr)

@@ -10,6 +10,7 @@
 #include <torch/csrc/jit/ir/ir.h>
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
 
 #include <map>
@@ -42,7 +43,7 @@ public:
       : state_(state), self_(self), module_(module), graph_(graph), path_(module.path()) {}
 
   /// Imports the method with the code `source` and the schema `schema`.
-  void import(const torch::jit::Graph &source, const c10::FunctionSchema &schema, Role role);
+  void import(torch::jit::Graph &source, const c10::FunctionSchema &schema, Role role);
 
   // For the functions that import one op.
 
@@ -52,10 +53,10 @@ public:
   ir::Loc locOf(const torch::jit::Node &node);
   /// Returns the IR form of `value`. A tensor constant becomes a get_attr node on first use.
   ir::Arg arg(const torch::jit::Value *value);
-  /// Like arg(), for an argument that may be a number: returns a 0-d tensor constant as a number.
-  /// Traced size arithmetic spells its numbers as such tensors. A fraction becomes a number only
-  /// beside a size, since beside another tensor it takes part in type promotion.
-  ir::Arg argOrNumber(const torch::jit::Value *value, const torch::jit::Node &user);
+  /// Like arg(), for an argument that may be a number: returns a 0-d tensor constant of an integer
+  /// as a number. Traced size arithmetic spells its numbers as such tensors. `specialize` does the
+  /// same for fractions beside a size: beside another tensor they take part in type promotion.
+  ir::Arg argOrNumber(const torch::jit::Value *value);
   /// Emits a prim.refused in place of `node`, bound to its outputs: the import continues, and
   /// compiling the graph reports `reason` with the line. Returns the value of the first output.
   ir::Arg refuse(const torch::jit::Node &node, std::string reason,
@@ -88,6 +89,13 @@ private:
   void importDict(const torch::jit::Node &node);
   void importOp(const torch::jit::Node &node);
 
+  // fixed_values.cpp
+  /// Runs a call or an op that depends on parameters and constants alone if it, or what it calls,
+  /// has no row in aten.def, and binds its results as constants. Returns false if `node` is none.
+  bool importFixed(const torch::jit::Node &node);
+  /// Returns true if the method, function or op that `node` calls has an op without a row.
+  bool needsLibTorch(const torch::jit::Node &node) const;
+
   // mutation.cpp
   /// Imports a mutation of a list or dict, such as append; returns false if `node` is none. Lists
   /// are immutable during the import: a mutation rebinds the name to a new list.
@@ -118,9 +126,15 @@ private:
   llvm::DenseMap<const torch::jit::Value *, ir::Arg> args_;
   llvm::DenseMap<const torch::jit::Value *, Submodule> submodules_;
   llvm::DenseMap<const torch::jit::Value *, at::Tensor> tensorConstants_;
+  torch::jit::Graph *source_ = nullptr; ///< The code of the method.
+  /// Values that may depend on more than parameters and constants. Looked up, never iterated.
+  llvm::DenseSet<const torch::jit::Value *> varying_;
   std::vector<const torch::jit::Value *> mutated_; ///< Lists and dicts, one entry for each
                                                    ///< mutation.
 };
+
+/// Returns true if a call of `graph` changes nothing but values that it makes itself.
+bool isPure(torch::jit::Graph &graph);
 
 /// Returns the name of a TorchScript value without its uniquing suffix; empty for a number.
 std::string plainName(const torch::jit::Value &value);

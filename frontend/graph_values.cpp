@@ -12,28 +12,6 @@ using ir::OpKind;
 using torch::jit::Node;
 using torch::jit::Value;
 
-namespace {
-
-/// Returns true if `value` is a size, or computed only from sizes and constants.
-bool isHostNumber(const Value *value, unsigned depth = 0) {
-  const Node *node = value->node();
-  if (node->kind() == prim::NumToTensor)
-    return true;
-  bool isArithmetic = node->kind() == c10::aten::mul || node->kind() == c10::aten::add ||
-                      node->kind() == c10::aten::sub || node->kind() == c10::aten::div ||
-                      node->kind() == c10::aten::floor_divide || node->kind() == c10::aten::ceil ||
-                      node->kind() == c10::aten::floor || node->kind() == c10::aten::clamp;
-  if (!isArithmetic || depth >= 16)
-    return false;
-  auto isHost = [&](const Value *input) { return isHostNumber(input, depth + 1); };
-  auto isConstant = [](const Value *input) { return input->node()->kind() == prim::Constant; };
-  return llvm::any_of(node->inputs(), isHost) &&
-         llvm::all_of(node->inputs(),
-                      [&](const Value *input) { return isHost(input) || isConstant(input); });
-}
-
-} // namespace
-
 std::string plainName(const Value &value) {
   std::string name = value.debugName();
   name = name.substr(0, name.find('.'));
@@ -53,17 +31,12 @@ Arg GraphImporter::arg(const Value *value) {
   return args_.lookup(value);
 }
 
-Arg GraphImporter::argOrNumber(const Value *value, const Node &user) {
+Arg GraphImporter::argOrNumber(const Value *value) {
   auto constant = tensorConstants_.find(value);
-  if (constant == tensorConstants_.end() || constant->second.dim() != 0)
+  if (constant == tensorConstants_.end() || constant->second.dim() != 0 ||
+      !c10::isIntegralType(constant->second.scalar_type(), /*includeBool=*/false))
     return arg(value);
-  const at::Tensor &tensor = constant->second;
-  if (c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/false))
-    return Arg(tensor.item().toLong());
-  bool besideSize = llvm::any_of(user.inputs(), [](const Value *v) { return isHostNumber(v); });
-  if (besideSize && c10::isFloatingType(tensor.scalar_type()))
-    return Arg(tensor.item().toDouble());
-  return arg(value);
+  return Arg(constant->second.item().toLong());
 }
 
 std::vector<Arg> GraphImporter::argsOf(c10::ArrayRef<const Value *> values) {

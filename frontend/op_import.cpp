@@ -38,6 +38,21 @@ std::optional<Row> findRow(llvm::StringRef name) {
   return std::nullopt;
 }
 
+/// Returns the row of an op, and whether the op is the in-place form of the row's.
+std::pair<std::optional<Row>, bool> findRow(const c10::FunctionSchema &schema) {
+  const std::string &name = schema.name();
+  std::optional<Row> row = findRow(name + "." + schema.overload_name());
+  if (!row)
+    row = findRow(llvm::StringRef(name));
+  llvm::StringRef plain = name;
+  if (row || plain.ends_with("__") || !plain.consume_back("_"))
+    return {row, false};
+  row = findRow(plain);
+  // An in-place view changes the tensor's metadata, not its elements.
+  const bool inPlace = row && row->op && !ir::hasTrait(*row->op, ir::kView);
+  return {inPlace ? row : std::nullopt, inPlace};
+}
+
 /// Returns true for arguments that control how LibTorch computes, not the result. They are dropped
 /// from ops whose schema lacks them.
 bool isIgnorable(llvm::StringRef name) {
@@ -86,11 +101,15 @@ bool isDefault(const ir::Arg &value, const c10::Argument &argument) {
 
 } // namespace
 
+bool hasRow(const c10::FunctionSchema &schema) {
+  return findRow(schema).first.has_value();
+}
+
 ir::Arg OpImporter::argAt(size_t i, bool mayBeNumber) {
   if (i < readArgs_.size())
     readArgs_.set(i);
   const torch::jit::Value *value = node_.inputs()[i];
-  ir::Arg arg = mayBeNumber ? importer_.argOrNumber(value, node_) : importer_.arg(value);
+  ir::Arg arg = mayBeNumber ? importer_.argOrNumber(value) : importer_.arg(value);
   // The arguments of aten::format after the first are not in the schema.
   if (!arg.is<int64_t>() || i >= readArgs_.size() ||
       !script::isDTypeArgument(schema_.arguments()[i]))
@@ -176,19 +195,7 @@ bool OpImporter::isOnHost() const {
 }
 
 OpImporter::Results OpImporter::import() {
-  std::string name = schema_.name();
-  std::optional<Row> row = findRow(name + "." + schema_.overload_name());
-  if (!row)
-    row = findRow(name);
-  bool inPlace = false;
-  llvm::StringRef plain = name;
-  if (!row && !plain.ends_with("__") && plain.consume_back("_")) {
-    row = findRow(plain);
-    // An in-place view changes the tensor's metadata, not its elements.
-    inPlace = row && row->op && !ir::hasTrait(*row->op, ir::kView);
-    if (!inPlace)
-      row = std::nullopt;
-  }
+  const auto [row, inPlace] = findRow(schema_);
   if (!row) {
     Results results;
     ir::Node *node = importer_.emitFallback(node_);

@@ -83,6 +83,9 @@ private:
   bool refused_ = false;
 };
 
+/// Returns true if a row of aten.def, or cgc's op of the same name, says how to import the op.
+bool hasRow(const c10::FunctionSchema &schema);
+
 /// Returns the result, or the list of all results of an op with several.
 using OpFunction = ir::Arg (*)(OpImporter &);
 #define CGC_ATEN(name, op, spec)

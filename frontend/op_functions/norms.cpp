@@ -45,6 +45,25 @@ Arg importBatchNorm(OpImporter &op) {
                                      {"eps", op.arg("eps")}});
 }
 
+/// v with other norms: g has one for each index of `dim`, or one of all elements if `dim` is -1.
+Arg importWeightNorm(OpImporter &op) {
+  Arg v = op.arg("v"), g = op.arg("g"), dim = op.constant("dim");
+  if (!dim.isConstant())
+    return dim; // It has been refused.
+  Arg rows = v, dims;
+  if (dim != Arg(-1)) {
+    rows = op.emit(OpKind::Transpose, {{"self", v}, {"dim0", dim}, {"dim1", 0}});
+    Arg count = op.emit(OpKind::Size, {{"self", v}, {"dim", dim}});
+    rows = op.emit(OpKind::Reshape, {{"self", rows}, {"shape", Arg::List{count, -1}}});
+    dims = Arg::List{1};
+  }
+  Arg norms = op.emit(OpKind::VectorNorm, {{"self", rows}, {"dim", dims}});
+  norms =
+      op.emit(OpKind::Reshape, {{"self", norms}, {"shape", op.emit(OpKind::Size, {{"self", g}})}});
+  Arg scale = op.emit(OpKind::Div, {{"self", g}, {"other", norms}});
+  return op.emit(OpKind::Mul, {{"self", v}, {"other", scale}});
+}
+
 Arg importNativeLayerNorm(OpImporter &op) {
   return op.onlyResult(op.emit(OpKind::LayerNorm, {{"input", op.arg("input")},
                                                    {"normalized_shape", op.arg("normalized_shape")},

@@ -5,6 +5,7 @@
 #include "ir/text/text.h"
 #include "passes/manager/registered_pass.h"
 #include "passes/specialize/branches.h"
+#include "passes/specialize/numbers_of_tensors.h"
 #include "runtime/base/check.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -77,7 +78,19 @@ public:
         }
         if (evaluate(node, args, map))
           break;
-        tensorsFromNumbers(node, args, locOf(node, prefix));
+        forEachNumberOfTensor(node.op(), args, [&](ir::Arg &arg) {
+          const ir::Loc loc = locOf(node, prefix);
+          arg = ir::Arg(target_.call(OpKind::PrimNumToTensor, {arg}, 1, loc)->result());
+        });
+        // A callee that raises an exception gives its caller none.
+        if (Status status = ir::checkArgs(ir::opSchema(node.op()), args); !status.isOk()) {
+          ir::Node *refused = target_.call(
+              OpKind::PrimRefused,
+              {ir::Arg(ir::opName(node.op()).str() + ": " + status.message()), ir::Arg("")},
+              node.numResults(), locOf(node, prefix));
+          bind(node, *refused, map);
+          break;
+        }
         ir::Node *copy =
             target_.call(node.op(), std::move(args), node.numResults(), locOf(node, prefix));
         copy->setTarget(node.target());
@@ -102,22 +115,6 @@ public:
 private:
   static void mapArg(ir::Arg &arg, const ValueMap &map) {
     arg.mapValues([&](ir::Value *value) { return map.find(value)->second; });
-  }
-
-  /// Keeps a number that stands for a 0-d tensor a value where the op takes only tensors.
-  void tensorsFromNumbers(const ir::Node &node, std::vector<ir::Arg> &args, const ir::Loc &loc) {
-    const auto toTensor = [&](ir::Arg &arg) {
-      if (arg.asNumber())
-        arg = ir::Arg(target_.call(OpKind::PrimNumToTensor, {arg}, 1, loc)->result());
-    };
-    for (auto [arg, schema] : llvm::zip(args, ir::opSchema(node.op()).args)) {
-      if (schema.kind != ir::ArgKind::Tensor)
-        continue;
-      if (schema.isList && arg.isList())
-        llvm::for_each(arg.list(), toTensor);
-      else
-        toTensor(arg);
-    }
   }
 
   /// Binds the results of a node that can be evaluated from the caller's constants.

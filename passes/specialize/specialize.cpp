@@ -8,6 +8,7 @@
 #include "passes/canonicalize/in_place.h"
 #include "passes/manager/registered_pass.h"
 #include "passes/preconditions.h"
+#include "passes/specialize/numbers_of_tensors.h"
 #include "passes/specialize/specializer.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -27,10 +28,6 @@ bool isDict(const Arg &arg) {
   return arg.isList() && !arg.list().empty() && llvm::all_of(arg.list(), [](const Arg &pair) {
            return pair.isList() && pair.list().size() == 2 && pair.list()[0].is<std::string>();
          });
-}
-
-bool isNumber(const Arg &arg) {
-  return arg.is<int64_t>() || arg.is<double>() || arg.is<bool>();
 }
 
 bool dependsOnError(const Arg &arg) {
@@ -249,10 +246,13 @@ void Specializer::infer(Node &node, std::vector<Arg> args) {
 void Specializer::numbersFromConstants(const Node &node, std::vector<Arg> &args) const {
   if (!ir::opDef(node.op()).evaluate || !takesTensor(node.op()))
     return;
-  const auto isSize = [](const auto &pair) {
-    return std::get<0>(pair).isValue() && isNumber(std::get<1>(pair));
+  // In ATen the first operand is a tensor, but in 2 ** x: a number there is from the size of a
+  // parameter, which was known before.
+  const auto isSize = [&](const auto &at) {
+    const auto &[i, before, now] = at;
+    return now.asNumber() && (before.isValue() || (i == 0 && !node.is(OpKind::Pow)));
   };
-  if (!llvm::any_of(llvm::zip(node.args(), args), isSize))
+  if (!llvm::any_of(llvm::enumerate(node.args(), args), isSize))
     return;
   for (Arg &arg : args)
     if (std::optional<Arg> number = arg.isValue() ? numberOf(*arg.value()->node()) : std::nullopt)
@@ -283,25 +283,14 @@ std::optional<Arg> Specializer::numberOf(const Node &node) const {
 }
 
 void Specializer::tensorsFromNumbers(Node &node, std::vector<Arg> &args) {
-  const ir::Schema &schema = ir::opSchema(node.op());
-  auto toTensor = [&](Arg &arg) {
-    if (!isNumber(arg))
-      return;
+  forEachNumberOfTensor(node.op(), args, [&](Arg &arg) {
     Node *full = graph_.call(OpKind::Full, {Arg(Arg::List{}), arg, Arg()}, 1, node.loc(), &node);
     DType dtype = arg.is<bool>() ? DType::Bool : arg.is<int64_t>() ? DType::I64 : DType::F32;
     full->result()->setType(ir::TensorType::dense(dtype, {}, target_));
     if (isSilent())
       markForErasure(*full);
     arg = Arg(full->result());
-  };
-  for (unsigned i = 0; i < args.size() && i < schema.args.size(); ++i) {
-    if (schema.args[i].kind != ir::ArgKind::Tensor)
-      continue;
-    if (schema.args[i].isList && args[i].isList())
-      llvm::for_each(args[i].list(), toTensor);
-    else
-      toTensor(args[i]);
-  }
+  });
 }
 
 void Specializer::visitOutput(Node &node) {

@@ -22,6 +22,7 @@ using test::specialize;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::UnorderedElementsAre;
 
 TEST(FrontendRefusals, RefusesDataDependentFlowByLineAndCollectsAll) {
   auto found = offenders(smallModel("data_dependent"), {floats({3, 4})});
@@ -149,6 +150,30 @@ TEST(FrontendRefusals, RefusesComplexNumbers) {
     text += error.message;
   EXPECT_THAT(text, HasSubstr("aten::view_as_complex: it computes with complex numbers"));
   EXPECT_THAT(text, HasSubstr("no dtype ComplexFloat"));
+}
+
+TEST(FrontendRefusals, RefusesTensorsWhoseMemoryHoldsOtherNumbers) {
+  std::vector<std::string> messages;
+  for (const ir::Diagnostic &error : offenders(smallModel("negated"), {floats({3, 4})}))
+    messages.push_back(error.message);
+  EXPECT_THAT(messages, UnorderedElementsAre(HasSubstr("'negated' is a negated view"),
+                                             HasSubstr("cgc does not support a negated view"),
+                                             HasSubstr("'conjugate' is a ComplexFloat tensor")));
+}
+
+TEST(FrontendRefusals, RefusesOpsWithoutARuleOnValuesThatAreNotFixed) {
+  auto found = offenders(smallModel("not_fixed"), {floats({3, 4})});
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_THAT(found[0].message, HasSubstr("aten::erfinv"));
+  EXPECT_EQ(found[0].loc.line, lineOf("overwritten"));
+  EXPECT_THAT(found[1].message, HasSubstr("aten::multinomial"));
+  EXPECT_EQ(found[1].loc.line, lineOf("drawn"));
+}
+
+TEST(FrontendRefusals, NamesWhatScriptedParametrizationsRaise) {
+  auto found = offenders(smallModel("scripted_parametrization"), {floats({3, 4})});
+  ASSERT_FALSE(found.empty());
+  EXPECT_THAT(found[0].message, HasSubstr("Parametrization is not working with scripting"));
 }
 
 TEST(FrontendRefusals, NamesTheOpOfAnotherLibraryThatKeepsAModelFromBeingRead) {

@@ -2,8 +2,12 @@
 #include "frontend/frontend.h"
 #include "ir/text/text.h"
 #include "tests/numerics/imported.h"
+#include "tests/numerics/lowered_graph.h"
 #include "tests/numerics/test_models.h"
 #include "tests/paths.h"
+
+#include <ATen/Functions.h>
+#include <torch/csrc/jit/serialization/import.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -312,6 +316,25 @@ TEST(Frontend, TakesFromTheEndOfListsAndCopiesWhereAsked) {
   EXPECT_TRUE(add.arg("self").value()->node()->is(ir::OpKind::Cos));
   EXPECT_TRUE(add.arg("other").value()->node()->is(ir::OpKind::Clone))
       << "relu_ would change the input";
+}
+
+TEST(Frontend, ComputesWeightsOfOtherParametersAsLibTorchDoes) {
+  for (const char *model : {"weight_norm", "old_weight_norm", "spectral_norm", "old_spectral_norm",
+                            "rotation", "fixed_function"}) {
+    SCOPED_TRACE(model);
+    auto root = import(smallModel(model));
+    ASSERT_TRUE(root);
+    ir::Diagnostics diagnostics;
+    auto graph = specialize(*root, "forward", {floats({3, 4})}, diagnostics);
+    ASSERT_TRUE(graph) << diagnostics.render();
+    test::LoweredGraph lowered(*graph);
+    ASSERT_TRUE(lowered.isOk());
+    const at::Tensor x = at::linspace(-1, 1, 12).reshape({3, 4});
+    auto outputs = lowered.run(graph->name(), {x});
+    ASSERT_TRUE(outputs.isOk()) << outputs.status().message();
+    const at::Tensor expected = torch::jit::load(smallModel(model)).forward({x}).toTensor();
+    EXPECT_TRUE(at::allclose(outputs->front(), expected, 1e-5, 1e-6)) << outputs->front();
+  }
 }
 
 TEST(Frontend, UnknownOpsBecomeFallbacksWithTheirSchema) {

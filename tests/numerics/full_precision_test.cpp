@@ -30,9 +30,7 @@ void set(Float32Backend backend, Float32Op op, Float32Precision precision) {
 }
 
 class FullPrecisionScope : public testing::Test {
-protected:
-  void SetUp() override { resetFloat32Precision(); }
-  void TearDown() override { resetFloat32Precision(); }
+  const DefaultFloat32Precision defaultPrecision_;
 };
 
 TEST_F(FullPrecisionScope, HasNothingToDoByDefault) {

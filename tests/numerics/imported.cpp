@@ -22,18 +22,23 @@ std::unique_ptr<ir::Module> import(const std::string &path) {
   return *std::move(module);
 }
 
-std::unique_ptr<ir::Graph> specialize(const std::string &path, const std::string &method,
+std::unique_ptr<ir::Graph> specialize(ir::Module &module, const std::string &method,
                                       std::vector<ir::Type> inputs, ir::Diagnostics &diagnostics) {
-  auto module = import(path);
   auto pipeline = passes::PipelineBuilder().setPasses("inline,specialize").build();
   const passes::PassContext context{.target = DeviceKind::Cpu, .diagnostics = &diagnostics};
-  if (!module || !pipeline || !pipeline->prepare(*module, context).isOk())
+  if (!pipeline || !pipeline->prepare(module, context).isOk())
     return nullptr;
-  auto graph = pipeline->specialize(*module->findGraph(method), "graph", inputs, context);
+  auto graph = pipeline->specialize(*module.findGraph(method), "graph", inputs, context);
   if (graph)
     return *std::move(graph);
   EXPECT_EQ(graph.status().code(), Code::Unsupported);
   return nullptr;
+}
+
+std::unique_ptr<ir::Graph> specialize(const std::string &path, const std::string &method,
+                                      std::vector<ir::Type> inputs, ir::Diagnostics &diagnostics) {
+  auto module = import(path);
+  return module ? specialize(*module, method, std::move(inputs), diagnostics) : nullptr;
 }
 
 std::vector<ir::Diagnostic> offenders(const std::string &path, std::vector<ir::Type> inputs,

@@ -18,6 +18,10 @@ std::unique_ptr<ir::Module> import(const std::string &path);
 std::unique_ptr<ir::Graph> specialize(const std::string &path, const std::string &method,
                                       std::vector<ir::Type> inputs, ir::Diagnostics &diagnostics);
 
+/// The same with a method of an imported file. The graph borrows the module.
+std::unique_ptr<ir::Graph> specialize(ir::Module &module, const std::string &method,
+                                      std::vector<ir::Type> inputs, ir::Diagnostics &diagnostics);
+
 /// Returns the errors of compiling a method.
 std::vector<ir::Diagnostic> offenders(const std::string &path, std::vector<ir::Type> inputs,
                                       const std::string &method = "forward");

@@ -11,6 +11,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.utils import parametrizations, parametrize
 
 warnings.simplefilter("ignore")
 
@@ -103,6 +104,61 @@ class Complex(nn.Module):
     def forward(self, x):
         pairs = x.unflatten(-1, (-1, 2)).contiguous()
         return torch.view_as_complex(pairs).to(torch.complex64)
+
+
+class Negated(nn.Module):
+    """Tensors whose memory holds other numbers than they have: the other sign, or the conjugates."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("negated", torch._neg_view(torch.ones(4)))
+        self.register_buffer("conjugate", torch.ones(4, dtype=torch.complex64).conj())
+        self.constant = [torch._neg_view(torch.ones(4))]
+
+    def forward(self, x):
+        return (x + self.negated) * self.constant[0], self.conjugate * 2
+
+
+class Rotation(nn.Module):
+    """A parametrization by an op that cgc does not have."""
+
+    def forward(self, weight):
+        return torch.linalg.matrix_exp(weight - weight.mT)
+
+
+def old_weight_norm():
+    return nn.Sequential(nn.utils.weight_norm(nn.Linear(4, 5), dim=1), nn.utils.weight_norm(nn.Linear(5, 3)))
+
+
+def curve(x: torch.Tensor):
+    y = torch.erfinv(x * 0.5)
+    y.mul_(2)
+    return y
+
+
+class FixedFunction(nn.Module):
+    """A function and an op of parameters alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("numbers", torch.linspace(-1, 1, 4))
+
+    def forward(self, x):
+        return x * (curve(self.numbers) + torch.erfinv(self.numbers * 0.25))
+
+
+class NotFixed(nn.Module):
+    """Values of parameters that an input overwrites, and random numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("numbers", torch.ones(4))
+
+    def forward(self, x):
+        overwritten = self.numbers.clone()
+        overwritten.mul_(x[0])
+        y = torch.erfinv(overwritten)  # LINE: overwritten
+        return y + torch.multinomial(self.numbers, 2).sum()  # LINE: drawn
 
 
 class DataDependent(nn.Module):
@@ -505,6 +561,20 @@ def main(folder):
         "in_place": trace(InPlace(), x),
         "unknown_op": trace(UnknownOp(), x),
         "complex": trace(Complex(), x),
+        "negated": trace(Negated(), x),
+        "weight_norm": trace(
+            nn.Sequential(
+                parametrizations.weight_norm(nn.Linear(4, 5)), parametrizations.weight_norm(nn.Linear(5, 3), dim=None)
+            ),
+            x,
+        ),
+        "old_weight_norm": trace(old_weight_norm(), x),
+        "spectral_norm": trace(parametrizations.spectral_norm(nn.Linear(4, 5)), x),
+        "old_spectral_norm": trace(nn.utils.spectral_norm(nn.Linear(4, 5)), x),
+        "rotation": trace(parametrize.register_parametrization(nn.Linear(4, 4), "weight", Rotation()), x),
+        "scripted_parametrization": torch.jit.script(parametrizations.weight_norm(nn.Linear(4, 5)).eval()),
+        "fixed_function": torch.jit.script(FixedFunction().eval()),
+        "not_fixed": torch.jit.script(NotFixed().eval()),
         "data_dependent": torch.jit.script(DataDependent().eval()),
         "constant_flow": torch.jit.script(ConstantFlow().eval()),
         "optional": torch.jit.script(Optional().eval()),

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.utils.parametrizations import weight_norm
 
 warnings.simplefilter("ignore")
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -179,6 +180,12 @@ def mlp():
                          nn.SiLU(), nn.Linear(32, 10))
 
 
+def normalized():
+    """Norms for rows, for columns and for a whole weight."""
+    return nn.Sequential(weight_norm(nn.Linear(16, 32)), nn.GELU(), weight_norm(nn.Linear(32, 32), dim=1), nn.Tanh(),
+                         weight_norm(nn.Linear(32, 10), dim=None))
+
+
 def main(folder):
     torch.manual_seed(0)
     labels = torch.arange(4)
@@ -187,6 +194,7 @@ def main(folder):
     models = {
         "train_linear": (Linear(), (torch.randn(4, 32), labels)),
         "train_mlp": (Classifier(mlp()), (torch.randn(4, 16), labels)),
+        "train_weight_norm": (Classifier(normalized()), (torch.randn(4, 16), labels)),
         "train_tied": (Tied(), (torch.randn(4, 8), labels)),
         "train_convolutions": (Classifier(Convolutions()), (image, labels)),
         "train_transformer": (Classifier(Transformer(128, 3)), (torch.randn(32, 64, 128), labels.repeat(8))),

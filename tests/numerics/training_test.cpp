@@ -274,6 +274,8 @@ INSTANTIATE_TEST_SUITE_P(
         TrainingCase{"MlpAverages", "train_mlp", kVectors, 10,
                      "rule=sgd,lr=0.02,momentum=0.9,nesterov=true,weight-decay=0.01,ema=0.9",
                      momentum, 0, 0.9},
+        TrainingCase{"WeightNormMomentum", "train_weight_norm", kVectors, 10,
+                     "rule=sgd,lr=0.02,momentum=0.9,nesterov=true,weight-decay=0.01", momentum},
         TrainingCase{"TiedAdamW",
                      "train_tied",
                      {{"x", DType::F32, {4, 8}}, {"tokens", DType::I64, {4}}},
