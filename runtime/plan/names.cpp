@@ -24,6 +24,8 @@ bool isPrintableUtf8(std::string_view s) {
           (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f))
         return false;
     }
+    if (lead == 0xc2 && byte(i + 1) < 0xa0) // U+0080 to U+009F are control characters.
+      return false;
     // U+202A to U+202E and U+2066 to U+2069 change the order in which a terminal shows text.
     if (lead == 0xe2 && ((byte(i + 1) == 0x80 && byte(i + 2) >= 0xaa && byte(i + 2) <= 0xae) ||
                          (byte(i + 1) == 0x81 && byte(i + 2) >= 0xa6 && byte(i + 2) <= 0xa9)))
@@ -31,6 +33,26 @@ bool isPrintableUtf8(std::string_view s) {
     i += extra + 1;
   }
   return true;
+}
+
+std::string printable(std::string_view text, size_t most) {
+  std::string shown;
+  for (size_t i = 0; i < text.size();) {
+    if (shown.size() >= most)
+      return shown + "... (" + std::to_string(text.size()) + " bytes)";
+    size_t length = 1; // Of the character at `i`.
+    while (length <= 4 && (length > text.size() - i || !isPrintableUtf8(text.substr(i, length))))
+      ++length;
+    if (length <= 4) {
+      shown += text.substr(i, length);
+      i += length;
+    } else {
+      constexpr std::string_view kDigits = "0123456789abcdef";
+      const auto byte = static_cast<unsigned char>(text[i++]);
+      shown += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return shown;
 }
 
 bool isIdentifier(std::string_view s) {

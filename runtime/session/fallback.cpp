@@ -37,8 +37,8 @@ Result<std::unique_ptr<Fallback>> Fallback::create(const std::string &path, cons
                                      "', nor another entry of the plan; give the file that the "
                                      "plan was compiled from");
     if (Status same = model.script->checkPlan(plan); !same.isOk())
-      return {same.code(),
-              what + ": " + same.message() + "; give the file that the plan was compiled from"};
+      return Status(same.code(), what + ": " + same.message() +
+                                     "; give the file that the plan was compiled from");
   }
   return fallback;
 }

@@ -1,5 +1,6 @@
 // Trainer: checkpoints, and the weights of other programs.
 #include "runtime/base/check.h"
+#include "runtime/plan/names.h"
 #include "runtime/train/finite.h"
 #include "runtime/train/folder.h"
 #include "runtime/train/model_file.h"
@@ -55,7 +56,8 @@ Status match(const SafetensorsFile &file, const std::vector<FileTensor> &tensors
   }
   for (const SafetensorsTensor &tensor : file.tensors())
     if (!known.contains(tensor.name))
-      return another("it has '" + tensor.name + "', which the plan does not have", words);
+      return another("it has '" + printable(tensor.name) + "', which the plan does not have",
+                     words);
   return Status::ok();
 }
 

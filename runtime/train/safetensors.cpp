@@ -5,6 +5,7 @@
 #include "runtime/base/checked.h"
 #include "runtime/base/no_throw.h"
 #include "runtime/base/training_names.h"
+#include "runtime/plan/names.h"
 
 #include <nlohmann/json.hpp>
 
@@ -83,13 +84,13 @@ public:
     key_ = text;
     if (place_ != Place::Top) {
       if (!members_.insert(text).second)
-        return twice("'" + text + "' of '" + name_ + "'");
+        return twice("'" + printable(text) + "' of '" + printable(name_) + "'");
       return true;
     }
     name_ = text;
     members_.clear();
     if (!names_.insert(text).second)
-      return twice("'" + text + "'");
+      return twice("'" + printable(text) + "'");
     if (text != kMetadata)
       tensors.emplace_back().name = text;
     return true;
@@ -125,11 +126,11 @@ private:
     if (place_ == Place::Outside)
       return false;
     if (name_ != kMetadata)
-      problem = "tensor '" + name_ + "' has no valid dtype, shape and data_offsets";
+      problem = "tensor '" + printable(name_) + "' has no valid dtype, shape and data_offsets";
     else if (place_ == Place::Top)
       problem = "its metadata is no object";
     else
-      problem = "its metadata '" + key_ + "' is no text";
+      problem = "its metadata '" + printable(key_) + "' is no text";
     return false;
   }
 
@@ -142,12 +143,12 @@ private:
 /// The tensor that the header describes. Its bytes are in `data`.
 Result<SafetensorsTensor> tensorOf(const Described &described, std::span<const std::byte> data) {
   const auto &[name, dtype, shape, offsets] = described;
-  const std::string what = "tensor '" + name + "'";
+  const std::string what = "tensor '" + printable(name) + "'";
   if (!dtype || !shape || !offsets || offsets->size() != 2)
     return damaged(what + " has no valid dtype, shape and data_offsets");
   const auto known = std::ranges::find(kDTypeNames, *dtype);
   if (known == kDTypeNames.end())
-    return Status(Code::InvalidFile, what + " has the dtype '" + *dtype +
+    return Status(Code::InvalidFile, what + " has the dtype '" + printable(*dtype) +
                                          "', which cgc does not know; convert the file");
   SafetensorsTensor tensor{
       name, DType(known - kDTypeNames.begin()), {shape->begin(), shape->end()}, {}};

@@ -55,6 +55,14 @@ std::string trainingModel(const std::string &name) {
   return (kModels / (name + ".pt")).string();
 }
 
+std::string generatedModules(int count, int seed) {
+  const fs::path folder =
+      kModels / ("generated_" + std::to_string(count) + "_" + std::to_string(seed));
+  makeOnce(folder / "index.txt", kSource / "tests/numerics/generated_modules.py",
+           folder.string() + " " + std::to_string(count) + " " + std::to_string(seed));
+  return folder.string();
+}
+
 std::string openclipModel(const std::string &config, const std::string &precision) {
   fs::path path = kModels / (config + "_" + precision + ".pt");
   makeOnce(path, kSource / "scripts/export_openclip.py",

@@ -18,4 +18,7 @@ std::string trainingModel(const std::string &name);
 /// `precision` fp32, fp16 or bf16.
 std::string openclipModel(const std::string &config, const std::string &precision);
 
+/// Returns the folder in which generated_modules.py has written `count` modules of `seed`.
+std::string generatedModules(int count, int seed);
+
 } // namespace cgc::test

@@ -3,6 +3,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/file.h"
+#include "runtime/plan/names.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -181,8 +182,8 @@ Result<NpyArray> parseNpy(std::span<const std::byte> file, const std::string &na
   const NpyDType *type = std::find_if(std::begin(kDTypes), std::end(kDTypes),
                                       [&](const NpyDType &t) { return t.code == header->descr; });
   if (type == std::end(kDTypes))
-    return invalid(fmt::format("holds elements of type {}; convert it to one of {}", header->descr,
-                               "<f4 <f2 <f8 <i8 <i4 <i2 |i1 |u1 |b1"));
+    return invalid(fmt::format("holds elements of type {}; convert it to one of {}",
+                               printable(header->descr), "<f4 <f2 <f8 <i8 <i4 <i2 |i1 |u1 |b1"));
   if (header->shape.size() > kMaxRank)
     return invalid(
         fmt::format("has {} dimensions; reshape it to at most {}", header->shape.size(), kMaxRank));

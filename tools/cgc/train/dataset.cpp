@@ -1,6 +1,7 @@
 // Dataset: finds the samples in the files and checks them against the inputs.
 #include "tools/cgc/train/dataset.h"
 
+#include "runtime/plan/names.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/io/npy.h"
 #include "tools/cgc/train/tar.h"
@@ -135,10 +136,10 @@ Status Dataset::addSafetensors(const std::string &path) {
       for (const SafetensorsTensor &tensor : file.tensors())
         names.push_back(tensor.name);
       return {Code::Usage, fmt::format("'{}' has no tensor '{}', which the step takes; it has {}",
-                                       path, inputs_[i].name, joinNames(names))};
+                                       path, inputs_[i].name, printable(joinNames(names), 1000))};
     }
     CGC_TRY(addRows(i, found->dtype, found->sizes, found->bytes,
-                    fmt::format("'{}' of '{}'", found->name, path)));
+                    fmt::format("'{}' of '{}'", inputs_[i].name, path)));
     if (rows_[i].size() != rows_[0].size())
       return {Code::Usage,
               fmt::format("'{}' has {} samples of '{}' and {} of '{}'; give each sample all inputs",
@@ -157,10 +158,11 @@ Status Dataset::addTar(const std::string &path) {
   const auto missing = [&]() -> Status {
     for (size_t i = 0; i < inputs_.size(); ++i)
       if (rows_[i].size() != rows_[0].size() || (!key.empty() && rows_[0].empty()))
-        return {Code::Usage, fmt::format("'{}': the sample '{}' does not have each of {} once; "
-                                         "write {}.NAME.npy for every input, one sample after "
-                                         "another",
-                                         path, key, inputNames(inputs_), key)};
+        return {Code::Usage,
+                fmt::format("'{}': the sample '{}' does not have each of {} once; "
+                            "write {}.NAME.npy for every input, one sample after "
+                            "another",
+                            path, printable(key), inputNames(inputs_), printable(key))};
     return Status::ok();
   };
   for (const TarMember &member : members) {
@@ -172,8 +174,9 @@ Status Dataset::addTar(const std::string &path) {
       CGC_TRY(missing());
       key = split->first;
     }
-    const std::string what = fmt::format("'{}' of '{}'", member.name, path);
-    CGC_ASSIGN_OR_RETURN(NpyArray array, parseNpy(member.bytes, member.name));
+    const std::string name = printable(member.name);
+    const std::string what = fmt::format("'{}' of '{}'", name, path);
+    CGC_ASSIGN_OR_RETURN(NpyArray array, parseNpy(member.bytes, name));
     if (array.isFortran && array.sizes.size() > 1)
       return {Code::Usage, what + " is in Fortran order; save numpy.ascontiguousarray of it"};
     array.sizes.insert(array.sizes.begin(), 1);

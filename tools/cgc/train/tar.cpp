@@ -1,6 +1,8 @@
 // Tar archives: walks the headers of 512 bytes.
 #include "tools/cgc/train/tar.h"
 
+#include "runtime/plan/names.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -83,8 +85,8 @@ Result<std::vector<TarMember>> readTar(std::span<const std::byte> archive,
     at += kBlock;
     if (*size > bytes.size() - at)
       return invalid(fmt::format("is cut short: '{}' needs {} bytes, there are {}; copy it again",
-                                 longName.value_or(std::string(field(header, 0, 100))), *size,
-                                 bytes.size() - at));
+                                 printable(longName.value_or(std::string(field(header, 0, 100)))),
+                                 *size, bytes.size() - at));
     const std::string_view content = bytes.substr(at, *size);
     const char type = header[156];
     if (type == 'x') {

@@ -3,6 +3,7 @@
 #include "runtime/exec/cuda_support.h"
 #include "runtime/exec/gpu.h"
 #include "runtime/kernels/reference.h"
+#include "runtime/plan/names.h"
 #include "runtime/train/folder.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/file_arguments.h"
@@ -96,7 +97,7 @@ Status resume(Trainer &trainer, const Options &options, size_t samples, uint64_t
       return Status(Code::InvalidFile,
                     fmt::format("the checkpoint {} has the note {} '{}', which is no number; "
                                 "resume from another checkpoint",
-                                options.resume, name, text));
+                                options.resume, name, printable(text)));
     return value;
   };
   order.shuffle = note(kShuffleNote) == "true";

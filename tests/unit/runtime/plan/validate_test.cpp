@@ -419,16 +419,45 @@ TEST(Names, MayNotChangeTheDirectionOfText) {
     EXPECT_TRUE(isPrintableUtf8(name)) << name;
 }
 
+TEST(Names, OfFilesAreEscapedAndCutInMessages) {
+  EXPECT_EQ(printable("visual.w \u00e9"), "visual.w \u00e9");
+  EXPECT_EQ(printable(""), "");
+  EXPECT_EQ(printable("a\x1b[31m\nb"), "a\\x1b[31m\\x0ab");
+  EXPECT_EQ(printable("\xc2\x9b|\u202e|\xff|\xe2"), "\\xc2\\x9b|\\xe2\\x80\\xae|\\xff|\\xe2");
+  EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
+  EXPECT_EQ(printable("abcdef", 6), "abcdef");
+  EXPECT_EQ(printable("abcdefg", 6), "abcdef... (7 bytes)");
+  EXPECT_EQ(printable(std::string(100000, '\n')).size(),
+            200 + std::string("... (100000 bytes)").size());
+}
+
 TEST(Validate, NamesAreUtf8) {
   const auto isName = [](std::string name) { return isPlanName(name); };
   // The first and last character of each length, and those next to the surrogates.
-  for (const char *good : {" ", "~", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf",
+  for (const char *good : {" ", "~", "\xc2\xa0", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf",
                            "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"})
     EXPECT_TRUE(isName(good)) << good;
-  for (const char *bad :
-       {"", "\x1f", "\x7f", "\x80", "\xbf", "\xc1\xbf", "\xc2", "\xc2\x7f", "\xc2\xc0",
-        "\xe0\x9f\xbf", "\xed\xa0\x80", "\xed\xbf\xbf", "\xe1\x80", "\xe1\x80\x7f",
-        "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xf1\x80\x80", "\xff"})
+  for (const char *bad : {"",
+                          "\x1f",
+                          "\x7f",
+                          "\xc2\x80",
+                          "\xc2\x9f",
+                          "\x80",
+                          "\xbf",
+                          "\xc1\xbf",
+                          "\xc2",
+                          "\xc2\x7f",
+                          "\xc2\xc0",
+                          "\xe0\x9f\xbf",
+                          "\xed\xa0\x80",
+                          "\xed\xbf\xbf",
+                          "\xe1\x80",
+                          "\xe1\x80\x7f",
+                          "\xf0\x8f\xbf\xbf",
+                          "\xf4\x90\x80\x80",
+                          "\xf5\x80\x80\x80",
+                          "\xf1\x80\x80",
+                          "\xff"})
     EXPECT_FALSE(isName(bad)) << bad;
 }
 
