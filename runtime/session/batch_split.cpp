@@ -26,19 +26,20 @@ BatchSplit::BatchSplit(std::vector<BatchBucket> buckets, int64_t maxRows)
   // cost[n] is the least time of n rows: that of a first run and of the rows that it leaves.
   std::vector<double> cost(maxRows + 1, 0);
   first_.resize(maxRows);
+  size_t smallest = buckets_.size() - 1; // That takes all rows, if one does.
   for (int64_t rows = 1; rows <= maxRows; ++rows) {
+    while (smallest > 0 && buckets_[smallest].rows < rows)
+      --smallest;
     const auto costOf = [&](const BatchBucket &bucket) {
       return (timesKnown ? bucket.micros : double(bucket.rows) + 1) +
              cost[std::max<int64_t>(0, rows - bucket.rows)];
     };
-    size_t best = 0;
-    for (size_t i = 1; i < buckets_.size(); ++i)
-      // Of two buckets that take all rows, the smaller one is not slower and pads less.
-      if (buckets_[i].rows >= rows || costOf(buckets_[i]) < costOf(buckets_[best]) * kLess)
-        best = i;
-    for (size_t i = 0; i < buckets_.size(); ++i)
-      if (buckets_[i].rows == rows)
-        best = i;
+    // Of two buckets that take all rows, the smaller one is not slower and pads less.
+    size_t best = smallest;
+    if (buckets_[smallest].rows != rows)
+      for (size_t i = smallest + 1; i < buckets_.size(); ++i)
+        if (costOf(buckets_[i]) < costOf(buckets_[best]) * kLess)
+          best = i;
     cost[rows] = costOf(buckets_[best]);
     first_[rows - 1] = uint16_t(best);
   }
