@@ -15,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[1]
 # documents and to programs that people run; None is for what only scripts/test.sh tests.
 TESTS_OF = [
     ("docs/passes.md", ["cgc_file_tests"]),
+    ("README.md", ["Docs.CodeBlocksRun"]),
+    ("docs/python.md", ["Docs.CodeBlocksRun"]), ("docs/training.md", ["Docs.CodeBlocksRun"]),
+    ("docs/serving.md", ["Docs.CodeBlocksRun"]), ("docs/deployment.md", ["Docs.CodeBlocksRun"]),
     ("tests/filetests/*", ["cgc_file_tests"]),
     ("tests/python/*", ["Python.WheelServesPlans"]),
     ("tests/run_tests/*", ["RunTests.*"]),
@@ -39,7 +42,9 @@ TESTS_OF = [
     ("tests/e2e/make_scripted.py", ["cgc_e2e_tests:tests/e2e/scripted_test.cpp"]),
     ("tests/e2e/make_training_models.py", ["cgc_e2e_tests:tests/e2e/training_exporter_test.cpp"]),
     ("tests/e2e/bad_steps.py", ["cgc_e2e_tests:tests/e2e/bad_steps_test.cpp"]),
+    ("tests/e2e/docs_test.py", ["Docs.CodeBlocksRun"]),
     ("tests/e2e/*.py", ["cgc_e2e_tests:tests/e2e/compile_test.cpp"]),
+    ("tests/numerics/generated_modules.py", ["cgc_numerics_tests:tests/numerics/generated_modules_test.cpp"]),
     ("tests/numerics/*.py", ["cgc_numerics_tests:tests/numerics/frontend_test.cpp"]),
     ("tests/*CMakeLists.txt", None),
     ("scripts/setup.sh", ["Setup.DoesOnlyWhatIsMissing"]),

@@ -73,7 +73,7 @@ std::string rowsText(const BatchRows &rows, const PlanData &plan) {
     return "rows are independent";
   if (rows.op.empty())
     return "rows may depend on each other: " +
-           (rows.reason.empty() ? "nobody has looked" : rows.reason);
+           (rows.reason.empty() ? "the compiler did not examine them" : rows.reason);
   const std::string at = locationText(rows.location, plan);
   return fmt::format("rows depend on each other: {}{}: {}", rows.op, at.empty() ? "" : " at " + at,
                      rows.reason);

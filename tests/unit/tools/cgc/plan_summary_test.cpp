@@ -47,7 +47,7 @@ TEST(PlanSummary, SaysWhatABatchIsAndWhetherRowsAreIndependent) {
               HasSubstr("fill: rows may depend on each other: no input has a dimension"));
   plan.entries[1].rows = {};
   EXPECT_THAT(planText(plan, "p.cgplan", 10),
-              HasSubstr("fill: rows may depend on each other: nobody has looked"));
+              HasSubstr("fill: rows may depend on each other: the compiler did not examine them"));
 }
 
 } // namespace
