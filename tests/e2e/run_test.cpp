@@ -432,8 +432,26 @@ TEST_F(RunPattern, IsRefusedBeforeAnythingRuns) {
           3, {"no file is called 'in/*.npz'"});
   refuses(cgc({"run", "plan.cgplan", "--entry", "encode_image", "--input", "image=@in/*/*.npy"}), 2,
           {"one *"});
-  writeImage("in/c.npy", 3, 1); // The last file of the pattern.
-  refuses(run("out/*.npy"), 2, {"f32[3,3,32,32]"});
+  // The last file of the pattern.
+  writeNpy(folder / "in/c.npy", "<f4", {3, 3, 32, 31}, std::vector<float>(size_t{3} * 3 * 32 * 31));
+  refuses(run("out/*.npy"), 2, {"f32[3,3,32,31]"});
+}
+
+/// All rows of a file are checked before the first file runs.
+TEST_F(RunPattern, ChecksIndicesOfAPaddedBatchBeforeAnythingRuns) {
+  fs::create_directory(folder / "text");
+  std::vector<int64_t> tokens(size_t{5} * 16);
+  writeNpy(folder / "text/a.npy", "<i8", {5, 16}, tokens);
+  const auto encode = [&] {
+    return cgc({"run", "plan.cgplan", "--entry", "encode_text", "--input", "text=@text/*.npy",
+                "--output", "out/*.npy"});
+  };
+  EXPECT_EQ(encode().status, 0);
+  fs::remove(folder / "out/a.npy");
+  tokens[4 * 16 + 3] = 1000000;
+  writeNpy(folder / "text/b.npy", "<i8", {5, 16}, tokens);
+  expectError(encode(), 2, {"input 'text': element [4,3] is 1000000"});
+  EXPECT_TRUE(fs::is_empty(folder / "out"));
 }
 
 TEST_F(Run, RefusesOutputsThatItCannotWrite) {

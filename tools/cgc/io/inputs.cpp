@@ -162,8 +162,14 @@ Result<BoundInputs> bindInputs(const Entry &entry, const std::vector<InputSource
       bound.tensors.push_back(randomInput(input, findByName(sources, input.name)->seed));
     }
   }
-  if (!bound.rows) // Otherwise RequestTable::find checks them.
-    CGC_TRY(checkIndices(entry.buckets[bound.bucket].inputs, viewsOf(bound.tensors)));
+  const Bucket &bucket = entry.buckets[bound.bucket];
+  const std::vector<TensorView> views = viewsOf(bound.tensors);
+  if (!bound.rows)
+    CGC_TRY(checkIndices(bucket.inputs, views));
+  else
+    for (int64_t begin = 0, size = *batchOf(bucket); begin < *bound.rows; begin += size)
+      CGC_TRY(checkIndices(bucket.inputs, views,
+                           RowRange{begin, std::min(size, *bound.rows - begin), *bound.rows}));
   return bound;
 }
 

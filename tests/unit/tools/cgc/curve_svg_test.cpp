@@ -56,6 +56,18 @@ TEST(CurveSvg, LeavesGapsWhereTheLossIsNotFinite) {
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
 }
 
+TEST(CurveSvg, DrawsValidationBesideTraining) {
+  const auto points = curve(1000, [](double i) { return 1 + i / 1000; });
+  EXPECT_THAT(curveSvg(points, "t"), Not(HasSubstr(">validation</text>")));
+  const std::string svg = curveSvg(points, "t", {{500, 3}, {1000, 4}});
+  EXPECT_THAT(svg, HasSubstr(">training</text>"));
+  EXPECT_THAT(svg, HasSubstr(">validation</text>"));
+  EXPECT_EQ(count(svg, "<polyline"), 2u);
+  EXPECT_EQ(count(svg, "<polygon"), 1u) << "only the line of training has a band";
+  EXPECT_THAT(svg, HasSubstr(">4</text>")) << "the axis has room for both";
+  EXPECT_THAT(curveSvg({}, "t", {{1, 2}}), HasSubstr("<circle"));
+}
+
 TEST(CurveSvg, TakesAnyNumberOfPoints) {
   EXPECT_THAT(curveSvg({}, "t"), HasSubstr("t: no finite loss"));
   EXPECT_THAT(curveSvg({{1, NAN}}, "t"), HasSubstr("t: no finite loss"));
