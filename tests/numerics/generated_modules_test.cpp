@@ -125,7 +125,7 @@ protected:
     if (expected->size() != outputs.size())
       return {Ending::Wrong, "the number of outputs"};
     for (size_t i = 0; i < outputs.size(); ++i) {
-      const HostTensor &want = (*expected)[i];
+      const frontend::HostTensor &want = (*expected)[i];
       if (want.dtype != outputs[i].dtype || !std::ranges::equal(want.sizes, outputs[i].sizes))
         return {Ending::Wrong, "dtype or sizes of output " + std::to_string(i)};
       const at::Tensor got = tensorOf(outputs[i]),
