@@ -78,9 +78,9 @@ TEST_F(BadSteps, EvaluationModeIsSaid) {
   }
   EXPECT_NE(compile("evaluated_only").err.find("the model was exported after eval()"),
             std::string::npos);
-  const Outcome trained =
-      cgc({"compile", trainingModels() / "mlp.pt", "-o", "mlp.cgplan", "--train", "forward",
-           "--target", "cpu", "--input", "x=f32[16,32]", "--input", "y=i64[16]"});
+  const Outcome trained = cgc({"compile", trainingModels() / "mlp.pt", "-o", "mlp.cgplan",
+                               "--train", "forward", "--target", "cpu", "--input", "x=f32[16,32]",
+                               "--input", "y=i64[16]", "--optimizer", "sgd"});
   EXPECT_EQ(trained.status, 0);
   EXPECT_EQ(trained.err, "");
 }
