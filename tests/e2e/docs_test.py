@@ -63,7 +63,7 @@ def installed(block):
 
 # By the beginning of the block.
 BLOCKS = {
-    "model.pt ": left_out("a drawing"),
+    " model.pt ": left_out("a drawing"),
     "scripts/demo.sh ": left_out("continuous integration calls scripts/test.sh; scripts/demo.sh builds everything"),
     ".venv/bin/python scripts/export_openclip.py": left_out("needs a checkpoint of OpenCLIP; Exporter.* and RealModel.* run these commands"),
     "import cgc\n": left_out("test_the_example_of_the_readme runs it, with a small model"),
