@@ -14,6 +14,10 @@
 namespace cgc::test {
 namespace {
 
+/// Later, rounding has grown: it moves a parameter by up to the learning rate where AdamW's moments
+/// are near zero, and activations across zero.
+constexpr int64_t kComparedStep = 10;
+
 /// A model and its optimizer, in cgc's text and as LibTorch's object.
 struct TrainingCase {
   std::string name, model;
@@ -24,19 +28,18 @@ struct TrainingCase {
   double clipNorm = 0;
   double averageDecay = 0;
   int64_t steps = 100;
-  /// The steps until rounding has grown. A ReLU of a deep network with batch norm soon meets a
-  /// value that LibTorch's convolutions round to either side of zero, by their instructions.
-  int64_t exactSteps = 10;
+  /// The steps until a ReLU may meet a value that LibTorch's convolutions round to either side of
+  /// zero, by their instructions, as soon happens in a deep network with batch norm.
+  int64_t exactSteps = kComparedStep;
 
+  /// A ReLU on the other side of zero moves the loss by some 1e-6 in LibTorch itself, and by more
+  /// than 1e-5 on some processors.
   double tolerance(int64_t step, double loss) const {
-    return (step <= exactSteps ? 1e-5 : 1e-3) * std::max(1.0, std::abs(loss));
+    const double relative = step <= exactSteps ? 1e-5 : step <= kComparedStep ? 1e-4 : 1e-3;
+    return relative * std::max(1.0, std::abs(loss));
   }
   friend std::ostream &operator<<(std::ostream &os, const TrainingCase &c) { return os << c.name; }
 };
-
-/// Later, rounding has grown: it moves a parameter by up to the learning rate where AdamW's moments
-/// are near zero, and activations across zero.
-constexpr int64_t kComparedStep = 10;
 
 /// The moments of a parameter, by the ends of the names of their states.
 std::map<std::string, at::Tensor> momentsOf(torch::optim::Optimizer &optimizer,
