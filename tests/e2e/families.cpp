@@ -11,15 +11,16 @@ namespace cgc::e2e {
 
 namespace {
 
-/// The largest relative L2 to LibTorch that a test accepts, by what was recorded for the page. A
-/// processor with other instructions adds in another order, so that results differ in their last
-/// bits; where they were equal, the plan makes LibTorch's own calls.
+/// The largest relative L2 to LibTorch that a test accepts, by what was recorded for the page.
+/// Where results were equal, the plan makes LibTorch's own calls, so that they are equal on any
+/// processor; in real size this has been seen on one only. Elsewhere a processor with other
+/// instructions adds in another order.
 double boundOf(const std::string &family, const std::string &column) {
   static const nlohmann::json recorded =
       nlohmann::json::parse(readFile(test::sourceDir() / "tests/data/supported_models.json"));
   for (const auto &result : recorded["results"])
     if (result["family"] == family && result["column"] == column)
-      return result["relative_l2"] == 0 ? 1e-6 : 1e-5;
+      return result["relative_l2"] != 0 ? 1e-5 : column == "real" ? 1e-6 : 0;
   return 1e-5; // SupportedModels.AreThoseOfTheTests finds what is missing.
 }
 

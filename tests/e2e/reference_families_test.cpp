@@ -30,18 +30,16 @@ protected:
     const auto report = parseJson(compared, "compare");
     EXPECT_EQ(report["executor"], "reference");
     EXPECT_EQ(report["outputs"].size(), 2 * GetParam().outputs); // Each output for two batches.
-    // The limit is a multiple of the error of LibTorch's own run, which depends on the processor:
-    // with ATEN_CPU_CAPABILITY=default, that of CoCa in bf16 is 4 % smaller.
-    // In fp32 the limit is a constant, and no output may be past it.
-    int past = 0;
-    for (const auto &output : report["outputs"])
-      if (!output["passed"].get<bool>()) {
-        const double limit = output["limit"];
-        EXPECT_GT(limit, 1e-5) << output;
-        EXPECT_LE(output["relative_l2"].get<double>(), 1.05 * limit) << output;
-        ++past;
-      }
-    EXPECT_EQ(compared.status, past > 0 ? 5 : 0) << compared.err << compared.out;
+    // The limit is a multiple of the error of LibTorch's own run. With ATEN_CPU_CAPABILITY=default,
+    // that of CoCa in bf16 is 4 % smaller than with AVX2, and a plan may be past it.
+    const bool limitVaries = name() == "coca_ViT-B-32" && std::ranges::count(arguments, "bf16") > 0;
+    bool isPast = false;
+    for (const auto &output : report["outputs"]) {
+      isPast = isPast || !output["passed"].get<bool>();
+      const double limit = output["limit"];
+      EXPECT_LE(output["relative_l2"].get<double>(), (limitVaries ? 1.05 : 1) * limit) << output;
+    }
+    EXPECT_EQ(compared.status, limitVaries && isPast ? 5 : 0) << compared.err << compared.out;
   }
 };
 
