@@ -42,6 +42,37 @@ bool lacksRow(const Node &node) {
   return schema && !hasRow(*schema);
 }
 
+/// Returns true if the results of `code` may share memory with a tensor among its inputs or
+/// attributes, or if it changes such an input. Then its results alone do not stand for a call of
+/// it.
+bool sharesMemory(const std::shared_ptr<Graph> &code) {
+  const torch::jit::AliasDb aliases(code);
+  std::vector<const Value *> tensors;
+  for (const Value *input : code->inputs())
+    if (aliases.hasWriters(input))
+      return true;
+    else
+      tensors.push_back(input);
+  anyNode(*code->block(), [&](const Node &node) {
+    if (node.kind() == prim::GetAttr)
+      tensors.push_back(node.output());
+    return false;
+  });
+  return llvm::any_of(code->outputs(), [&](const Value *output) {
+    return llvm::any_of(tensors, [&](const Value *tensor) {
+      return aliases.mayContainAlias(const_cast<Value *>(output), const_cast<Value *>(tensor));
+    });
+  });
+}
+
+/// Returns true if the op changes an operand or returns a view of one.
+bool sharesMemory(const c10::FunctionSchema &schema) {
+  const auto isAlias = [](const c10::Argument &argument) {
+    return argument.alias_info() != nullptr;
+  };
+  return llvm::any_of(schema.arguments(), isAlias) || llvm::any_of(schema.returns(), isAlias);
+}
+
 /// Returns the code of the method of `self` that computes the results of `node`, a node of `source`
 /// outside of its blocks; null unless it reads nothing but attributes and gives the same whenever
 /// it runs.
@@ -95,10 +126,10 @@ bool GraphImporter::needsLibTorch(const Node &node) const {
       callee = torch::jit::toGraphFunction(*type->function()).graph();
   }
   if (!callee)
-    return lacksRow(node);
+    return lacksRow(node) && !sharesMemory(*node.maybeSchema());
   callee = callee->copy();
   torch::jit::Inline(*callee);
-  return anyNode(*callee->block(), lacksRow);
+  return anyNode(*callee->block(), lacksRow) && !sharesMemory(callee);
 }
 
 bool GraphImporter::importFixed(const Node &node) {

@@ -148,7 +148,7 @@ class FixedFunction(nn.Module):
 
 
 class NotFixed(nn.Module):
-    """Values of parameters that an input overwrites, and random numbers."""
+    """Values of parameters that an input or an op without a rule changes in place, and random numbers."""
 
     def __init__(self):
         super().__init__()
@@ -158,6 +158,9 @@ class NotFixed(nn.Module):
         overwritten = self.numbers.clone()
         overwritten.mul_(x[0])
         y = torch.erfinv(overwritten)  # LINE: overwritten
+        squeezed = self.numbers.unsqueeze(0) * 2
+        squeezed.squeeze_(0)  # LINE: squeezed
+        y = y + squeezed
         return y + torch.multinomial(self.numbers, 2).sum()  # LINE: drawn
 
 
