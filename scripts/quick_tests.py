@@ -43,6 +43,7 @@ TESTS_OF = [
     ("tests/e2e/make_training_models.py", ["cgc_e2e_tests:tests/e2e/training_exporter_test.cpp"]),
     ("tests/e2e/bad_steps.py", ["cgc_e2e_tests:tests/e2e/bad_steps_test.cpp"]),
     ("tests/e2e/docs_test.py", ["Docs.CodeBlocksRun"]),
+    ("tests/e2e/advice_test.py", ["Messages.AdviseWhatExists"]),
     ("tests/e2e/checkpoint_names_test.py", ["Exporter.ExplainsNamesOfCheckpoints"]),
     ("scripts/openclip_checkpoint.py", ["Exporter.ExplainsNamesOfCheckpoints",
                                         "cgc_e2e_tests:tests/e2e/exporter_test.cpp"]),
