@@ -3,6 +3,7 @@ import logging
 import os
 import pickletools
 import re
+import shlex
 import zipfile
 
 from openclip_model import Failure, Usage, check_input, first_line, package
@@ -165,6 +166,40 @@ def check_finite(model, args):
                           + (" or --precision fp32" if args.precision != "fp32" else ""))
 
 
+def names_after(kind, text):
+    """The names that load_state_dict() of torch lists as "Missing" or "Unexpected"."""
+    listed = re.search(rf"{kind} key\(s\) in state_dict: (.*?)\. *$", text, re.MULTILINE)
+    return set(re.findall(r'"([^"]*)"', listed[1])) if listed else set()
+
+
+def why_other_names(path, text):
+    """What to do about a checkpoint whose names differ from the model's, from torch's error; nothing if that is unknown."""
+    missing, unexpected = names_after("Missing", text), names_after("Unexpected", text)
+    if "size mismatch" in text:
+        return None
+    if missing:
+        longest = max(missing, key=len)
+        prefixes = [name.removesuffix(longest) for name in unexpected if name.endswith(longest)]
+        prefix = next((prefix for prefix in prefixes if all(prefix + name in unexpected for name in missing)), None)
+        if prefix is None:
+            return None
+        keep = (f"{{k.removeprefix({prefix!r}): v for k, v in load_state_dict({path!r}).items() "
+                f"if k.startswith({prefix!r})}}")
+        of = " and hold an average of weights" if "n_averaged" in unexpected else ""
+        code = f"import torch; from open_clip.factory import load_state_dict; torch.save({keep}, 'weights.pt')"
+        return (f"its names begin with '{prefix}'{of}; write the weights without it: .venv/bin/python -c "
+                f"{shlex.quote(code)}")
+    return None
+
+
+def has_extra_bias(path, open_clip):
+    """Whether a checkpoint that open_clip refused has a logit_bias, which it reads for models that have one only."""
+    try:
+        return "logit_bias" in open_clip.factory.load_state_dict(path)
+    except Exception:  # No checkpoint; the first error says more.
+        return False
+
+
 def load_trained(args, name, open_clip):
     """The model with the weights of args.checkpoint; prints which positions were resized."""
     try:
@@ -176,6 +211,11 @@ def load_trained(args, name, open_clip):
         refused = re.search(r"GLOBAL (\S+)", str(error)) if type(error).__name__ == "UnpicklingError" else None
         if refused:
             raise Failure(f"{args.checkpoint}: this {pickled_object(refused[1])}")
+        if other_names := why_other_names(args.checkpoint, str(error)):
+            raise Failure(f"{args.checkpoint}: {other_names}")
+        if type(error) is AttributeError and has_extra_bias(args.checkpoint, open_clip):
+            raise Failure(f"{args.checkpoint}: it was trained with a logit_bias, which {name} lacks; give the model's "
+                          "configuration as --config, with \"init_logit_bias\": -10")
         # The errors of open_clip for a dictionary without weights.
         other = isinstance(error, (StopIteration, AttributeError, TypeError))
         raise Failure(f"{args.checkpoint}: no weights for {name}: "
