@@ -133,6 +133,24 @@ Overwritten overwrittenTensor(const ir::Module &root, const std::string &path) {
                                "make it a buffer"};
 }
 
+/// Returns true if `node` overwrites a view whose elements share memory, which PyTorch writes once
+/// for each of them.
+bool overwritesShared(const Node &node) {
+  for (const Value *value = ir::aliasedArg(node).value(); value;) {
+    const Node &view = *value->node();
+    if (view.kind() != ir::NodeKind::CallFunction || !ir::hasTrait(view.op(), ir::kView))
+      return false;
+    if (view.is(OpKind::Unfold)) {
+      const int64_t *const size = view.arg("size").getIf<int64_t>();
+      const int64_t *const step = view.arg("step").getIf<int64_t>();
+      if (!size || !step || *step < *size)
+        return true;
+    }
+    value = ir::aliasedArg(view).isValue() ? ir::aliasedArg(view).value() : nullptr;
+  }
+  return false;
+}
+
 } // namespace
 
 std::string readBy(const Node &reader) {
@@ -161,6 +179,9 @@ bool functionalize(ir::Graph &graph, ir::Diagnostics &diagnostics) {
       diagnostics.error(node, "in-place op: " + what.message, what.cause);
     const std::vector<Node *> views = viewsOf(node);
     const Reads reads = readsAfter(node, views);
+    if (what.message.empty() && overwritesShared(node))
+      diagnostics.error(node, "in-place op: it overwrites windows of unfold that share elements",
+                        ir::Cause::MutatesView);
     if (what.message.empty() && !reads.otherView.empty())
       diagnostics.error(node, "in-place op: another view of what it overwrites, " + reads.otherView,
                         ir::Cause::MutatesView);

@@ -234,6 +234,8 @@ def _check_dtype(array: Any, info: TensorInfo, entry: str) -> None:
     dtype = str(getattr(array, "dtype", info.dtype)).removeprefix("torch.")
     if dtype in DTYPES and dtype != info.dtype:
         convert = f"to(torch.{info.dtype})" if hasattr(array, "to") else f"astype('{info.dtype}')"
+        if info.dtype == "bfloat16" and not hasattr(array, "to"):  # NumPy lacks it.
+            convert = "astype(ml_dtypes.bfloat16), of the package ml_dtypes"
         raise UsageError(f"input '{info.name}' of entry '{entry}' is {dtype}, and the plan takes {info.dtype}; give "
                          f"array.{convert}")
 

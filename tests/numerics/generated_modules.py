@@ -81,10 +81,10 @@ BOTH = {
           "torch.outer({t}, {t})", "{t}.mean((0, 1))", "{t}.std(-1)", "torch.floor({t})", "torch.round({t})", "{t}.sign()", "{t}.reciprocal()", "{t}.rsqrt()", "torch.topk({t}, 2)[0]", "{t}.sort(-1)[0]",
           "F.interpolate({t}.unsqueeze(1), scale_factor=2.0)", "F.avg_pool1d({t}, 2)", "F.max_pool2d({t}.unsqueeze(1), 2)", "F.conv1d({t}, torch.ones(3, {t}.shape[1], 1))", "F.adaptive_avg_pool1d({t}, {k})", "F.dropout({t}, 0.5, False)",
           "torch.log_softmax({t}, -1)", "{t}.logsumexp(-1)", "F.cross_entropy({t}, {t})", "torch.nan_to_num({t})", "{t}.remainder({k})", "{t} // {k}", "{t} % {k}", "torch.minimum({t}, {z})", "{t}.to({t}.device)",
-          "{t}.movedim(0, -1)", "torch.atleast_2d({t})", "{t}.view_as({t})", "{t}.unflatten({d}, (2, -1))", "torch.zeros({t}.shape)", "torch.ones({t}.shape[0], {t}.size(1))", "torch.broadcast_to({t}, {t}.shape)", "{t}.diagonal()", "torch.addmm({t}, {t}, {t})"],
+          "{t}.movedim(0, -1)", "torch.atleast_2d({t})", "{t}.view_as({t})", "{t}.unflatten({d}, (2, -1))", "{t}.unfold({d}, 2, {k})", "torch.zeros({t}.shape)", "torch.ones({t}.shape[0], {t}.size(1))", "torch.broadcast_to({t}, {t}.shape)", "{t}.diagonal()", "torch.addmm({t}, {t}, {t})"],
     # What changes {v}, a tensor of the module's own, in place.
     "V": ["{v}.add_({k})", "{v}.mul_({s})", "{v}.zero_()", "{v}[:, 0] += 1", "{v}[0] = {s}", "{v}[..., 1:] *= 2", "{v}[:, -1] = {t}", "{v}.copy_({t})", "{v}.clamp_(min=0)", "torch.relu_({v})", "{v}.masked_fill_({v} > 0, 0.5)",
-          "{v}[:, :{k}].add_(1)", "{v}.transpose(0, -1).mul_(2)", "{v}.view(-1)[0] = 3", "{v}[{k}].fill_({s})", "{v} += {t}", "{v} *= {i}", "{v}.sub_({t})", "{v}[:, 1::2] = 0", "{v}.fill_diagonal_(0)", "{v}.unsqueeze_(0)", "{v}.squeeze_(0)", "{v}.t_()",
+          "{v}[:, :{k}].add_(1)", "{v}.unfold({d}, 2, {k}).add_(1)", "{v}.diagonal().mul_(2)", "{v}.transpose(0, -1).mul_(2)", "{v}.view(-1)[0] = 3", "{v}[{k}].fill_({s})", "{v} += {t}", "{v} *= {i}", "{v}.sub_({t})", "{v}[:, 1::2] = 0", "{v}.fill_diagonal_(0)", "{v}.unsqueeze_(0)", "{v}.squeeze_(0)", "{v}.t_()",
           "{v}.index_fill_(0, self.steps[:1], 0.5)", "{v}.scatter_(0, self.steps[:1].expand(1, {v}.shape[-1]), 1)", "{v}.exp_()", "{v}.div_({i})", "{v}[self.steps[:2]] = 0", "{v}[{v} > 0] = 0"],
 }
 # Blocks that only code has. {n} is a new name.
