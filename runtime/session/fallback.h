@@ -23,7 +23,8 @@ public:
 
   /// Loads the TorchScript file `path` to each of `devices`, or to the host if they are empty, in
   /// the precision of `plan`. `engine` says where the provider is. InvalidFile for a bad file;
-  /// Usage if the model has a method for no entry of `plan` or is another one; Device if LibTorch is missing.
+  /// Usage if the model has a method for no entry of `plan` or is another one; Device if LibTorch
+  /// is missing.
   static Result<std::unique_ptr<Fallback>> create(const std::string &path, const PlanData &plan,
                                                   const std::vector<int> &devices,
                                                   const EngineOptions &engine);

@@ -400,8 +400,8 @@ TEST_F(CpuContext, AForkAfterARunIsRefused) {
   ASSERT_TRUE(context->run("fill", {}, {&output, 1}).isOk());
   std::string message;
   EXPECT_EQ(runInFork(*context, message).code(), Code::Usage);
-  EXPECT_THAT(message, AllOf(HasSubstr("process " + std::to_string(getpid())),
-                             HasSubstr("threads = 1")));
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("process " + std::to_string(getpid())), HasSubstr("threads = 1")));
   EXPECT_EQ(runInFork(*oneThread, message).code(), Code::Ok) << message;
   EXPECT_TRUE(context->run("fill", {}, {&output, 1}).isOk());
 }
