@@ -242,13 +242,13 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
     CGC_ASSIGN_OR_RETURN(SafetensorsFile file, SafetensorsFile::open(path));
     const std::string version = text(file.metadata(), kVersionKey);
     if (version != kVersion)
-      return Status(
-          Code::InvalidFile,
-          where + " is " +
-              (version.empty()
-                   ? "no checkpoint of cgc; load the weights alone with " + options.words.loadModel
-                   : "a checkpoint of version " + version + ", and this cgc reads version " +
-                         kVersion + "; go on with the cgc that wrote it"));
+      return Status(Code::InvalidFile,
+                    where + " is " +
+                        (version.empty() ? "no checkpoint of cgc; load the weights alone with " +
+                                               options.words.loadModel
+                                         : "a checkpoint of version " + printable(version) +
+                                               ", and this cgc reads version " + kVersion +
+                                               "; go on with the cgc that wrote it"));
     // What all files say must be equal.
     if (files.empty()) {
       step = text(file.metadata(), kStepKey);
@@ -256,7 +256,7 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
       const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), info.step);
       if (error != std::errc() || end != step.data() + step.size() ||
           info.step > uint64_t(INT64_MAX))
-        return Status(Code::InvalidFile, where + ": its " + kStepKey + " is '" + step +
+        return Status(Code::InvalidFile, where + ": its " + kStepKey + " is '" + printable(step) +
                                              "', which is no number of steps; use another "
                                              "checkpoint");
     }
