@@ -363,8 +363,8 @@ template <class T> Status runWithIds(FakeProvider &provider, DType dtype, std::v
                     {{.upperBound = 100, .sizes = {count}, .strides = {1}}});
 }
 
-/// The status of a run in a fork of this process.
-Status runInFork(Context &context, std::string &message) {
+/// The code of a run in a fork of this process.
+Code runInFork(Context &context, std::string &message) {
   int ends[2];
   EXPECT_EQ(pipe(ends), 0);
   const pid_t child = fork();
@@ -383,7 +383,7 @@ Status runInFork(Context &context, std::string &message) {
   int exit = -1;
   EXPECT_EQ(waitpid(child, &exit, 0), child);
   EXPECT_TRUE(WIFEXITED(exit));
-  return {Code(WEXITSTATUS(exit)), message};
+  return Code(WEXITSTATUS(exit));
 }
 
 TEST_F(CpuContext, AForkAfterARunIsRefused) {
@@ -399,10 +399,10 @@ TEST_F(CpuContext, AForkAfterARunIsRefused) {
   const TensorView output{bytes.data(), DType::U8, DeviceKind::Cpu, four, {}};
   ASSERT_TRUE(context->run("fill", {}, {&output, 1}).isOk());
   std::string message;
-  EXPECT_EQ(runInFork(*context, message).code(), Code::Usage);
+  EXPECT_EQ(runInFork(*context, message), Code::Usage);
   EXPECT_THAT(message,
               AllOf(HasSubstr("process " + std::to_string(getpid())), HasSubstr("threads = 1")));
-  EXPECT_EQ(runInFork(*oneThread, message).code(), Code::Ok) << message;
+  EXPECT_EQ(runInFork(*oneThread, message), Code::Ok) << message;
   EXPECT_TRUE(context->run("fill", {}, {&output, 1}).isOk());
 }
 
