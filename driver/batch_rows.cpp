@@ -6,6 +6,7 @@
 #include "passes/canonicalize/canonicalize.h"
 #include "passes/pipeline.h"
 #include "passes/specialize/specialize.h"
+#include "runtime/base/printable.h"
 #include "runtime/plan/names.h"
 
 #include "llvm/ADT/STLExtras.h"

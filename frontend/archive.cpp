@@ -3,6 +3,7 @@
 #include "frontend/archive.h"
 
 #include "runtime/base/file.h"
+#include "runtime/base/printable.h"
 #include "runtime/base/zip.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -40,7 +41,7 @@ Status checkSizes(const std::vector<ZipEntry> &entries, std::string_view root, u
       continue;
     if (entry.size > left)
       return Status(Code::InvalidFile,
-                    "with the record '" + std::string(entry.name) + "' of " +
+                    "with the record '" + printable(entry.name) + "' of " +
                         std::to_string(entry.size) + " bytes, a file of " +
                         std::to_string(fileBytes) + " bytes unpacks to more than " +
                         std::to_string(kAlwaysAllowedBytes + kBytesPerFileByte * fileBytes) +
@@ -252,13 +253,13 @@ Status checkArchive(const std::string &path) {
       tooDeep = isTooDeep(data.get(), size);
     }
     if (tooDeep)
-      return Status(Code::InvalidFile, "the source in the record '" + std::string(entry.name) +
+      return Status(Code::InvalidFile, "the source in the record '" + printable(entry.name) +
                                            "' has more than " +
                                            std::to_string(kMostNestedBrackets) +
                                            " brackets inside each other; write the expression in "
                                            "parts and export the model again");
     if (crc != entry.crc)
-      return Status(Code::InvalidFile, "the record '" + std::string(entry.name) +
+      return Status(Code::InvalidFile, "the record '" + printable(entry.name) +
                                            "' is damaged: its bytes do not have the checksum in "
                                            "the file; export or copy the file again");
   }

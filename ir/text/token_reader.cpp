@@ -1,6 +1,8 @@
 // TokenReader: lookahead, expectations, errors and recovery.
 #include "ir/text/token_reader.h"
 
+#include "runtime/base/printable.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 
@@ -12,9 +14,10 @@ constexpr unsigned kMaxErrors = 100;
 constexpr size_t kMaxShownLine = 1000;
 constexpr size_t kMaxMessage = 500;
 
-/// Returns text of the file in a form that is safe for a terminal, byte for byte: '?' replaces
-/// control characters other than the tab, and non-ASCII bytes unless the whole text is UTF-8.
-std::string printable(llvm::StringRef text) {
+/// Returns a line of the file in a form that is safe for a terminal, byte for byte, since a mark
+/// under it shows the column: '?' replaces control characters other than the tab, and non-ASCII
+/// bytes unless the whole text is UTF-8.
+std::string printableLine(llvm::StringRef text) {
   const bool isUtf8 = llvm::json::isUTF8(text);
   std::string shown = text.str();
   for (char &c : shown)
@@ -77,12 +80,9 @@ void TokenReader::place(const char *position, Diagnostic &diagnostic) const {
   diagnostic.line = static_cast<unsigned>(before.count('\n')) + 1;
   diagnostic.column = static_cast<unsigned>(position - line.begin()) + 1;
   if (line.size() <= kMaxShownLine)
-    diagnostic.lineText = printable(line);
+    diagnostic.lineText = printableLine(line);
   // The message may quote a name of the file, of any length.
-  std::string &message = diagnostic.message;
-  if (message.size() > kMaxMessage)
-    message = message.substr(0, kMaxMessage) + "...";
-  message = printable(message);
+  diagnostic.message = printable(diagnostic.message, kMaxMessage);
 }
 
 void TokenReader::reportAt(const char *position, std::string message) {

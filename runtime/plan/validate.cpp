@@ -4,6 +4,7 @@
 // the runtime's kernels, libraries and ops happen when a context binds the records
 // (docs/plan-format.md, "Plans from elsewhere").
 #include "runtime/base/checked.h"
+#include "runtime/base/printable.h"
 #include "runtime/base/training_names.h"
 #include "runtime/plan/gemm_call.h"
 #include "runtime/plan/names.h"

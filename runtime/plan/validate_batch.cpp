@@ -1,6 +1,7 @@
 // checkBatch: batch dimensions, the proof of independent rows, expected times.
 #include "runtime/plan/validate_batch.h"
 
+#include "runtime/base/printable.h"
 #include "runtime/plan/names.h"
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // Trainer: checkpoints, and the weights of other programs.
 #include "runtime/base/check.h"
-#include "runtime/plan/names.h"
+#include "runtime/base/printable.h"
 #include "runtime/train/finite.h"
 #include "runtime/train/folder.h"
 #include "runtime/train/model_file.h"

@@ -4,8 +4,8 @@
 
 #include "runtime/base/checked.h"
 #include "runtime/base/no_throw.h"
+#include "runtime/base/printable.h"
 #include "runtime/base/training_names.h"
-#include "runtime/plan/names.h"
 
 #include <nlohmann/json.hpp>
 

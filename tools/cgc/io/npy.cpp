@@ -3,7 +3,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/file.h"
-#include "runtime/plan/names.h"
+#include "runtime/base/printable.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,7 +1,7 @@
 // Dataset: finds the samples in the files and checks them against the inputs.
 #include "tools/cgc/train/dataset.h"
 
-#include "runtime/plan/names.h"
+#include "runtime/base/printable.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/io/npy.h"
 #include "tools/cgc/train/tar.h"

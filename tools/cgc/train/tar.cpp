@@ -1,7 +1,7 @@
 // Tar archives: walks the headers of 512 bytes.
 #include "tools/cgc/train/tar.h"
 
-#include "runtime/plan/names.h"
+#include "runtime/base/printable.h"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 // cgc train: runs the steps of a training plan on data from files.
 #include "runtime/base/file.h"
+#include "runtime/base/printable.h"
 #include "runtime/exec/cuda_support.h"
 #include "runtime/exec/gpu.h"
 #include "runtime/kernels/reference.h"
-#include "runtime/plan/names.h"
 #include "runtime/train/folder.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/file_arguments.h"
@@ -213,7 +213,7 @@ Status train(const Options &options) {
     CGC_TRY(unused.status().withContext("--weights"));
     if (!unused->empty())
       logInfo(fmt::format("--weights {}: the model takes none of {}", options.weights,
-                          joinNames(*unused)));
+                          printable(joinNames(*unused), 1000)));
   }
   if (options.seed && plan->data().findState(kSeedState))
     CGC_TRY(trainer.set(kSeedState, static_cast<double>(*options.seed)));

@@ -1,6 +1,6 @@
 // validate(): each invariant of plan.h is violated once and must be named.
+#include "runtime/base/printable.h"
 #include "runtime/plan/gemm_call.h"
-#include "runtime/plan/names.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/unit/runtime/sample_plan.h"
 
