@@ -1,6 +1,7 @@
 // GraphImporter: maps TorchScript values and constants to the IR.
 #include "frontend/graph_import.h"
 
+#include "runtime/script/literals.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -61,7 +62,7 @@ Arg GraphImporter::materialize(const at::Tensor &tensor, ir::Loc loc) {
       name = parameter.name;
   ir::TensorType type = data->type();
   if (name.empty())
-    name = module_.addConstant("constant", std::move(data));
+    name = module_.addConstant(script::kLiteral, std::move(data));
   return graph_.getAttr(name, std::move(type), std::move(loc))->result();
 }
 

@@ -5,6 +5,7 @@
 #include "runtime/aten/exception_guard.h"
 #include "runtime/aten/full_precision.h"
 #include "runtime/base/file.h"
+#include "runtime/script/literals.h"
 #include "runtime/script/numbers.h"
 #include "runtime/script/results.h"
 #include "runtime/script/retarget.h"
@@ -17,9 +18,6 @@
 
 namespace cgc::aten {
 namespace {
-
-/// What the names of a plan's weights begin with that are literals of the model's code.
-constexpr const char *kConstant = "constant";
 
 std::string sizesText(at::IntArrayRef sizes) {
   std::string text = "[";
@@ -78,7 +76,8 @@ public:
         tensors.emplace(attribute.name, attribute.value.toTensor());
     for (const Weight &weight : plan.weights) {
       const auto found = tensors.find(weight.name);
-      if (weight.isComputed || (found == tensors.end() && weight.name.starts_with(kConstant)))
+      if (weight.isComputed ||
+          (found == tensors.end() && weight.name.starts_with(script::kLiteral)))
         continue;
       const at::IntArrayRef sizes(weight.sizes.data(), weight.sizes.size());
       if (found == tensors.end() || found->second.sizes() != sizes)
