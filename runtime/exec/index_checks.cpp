@@ -122,6 +122,16 @@ Status checkIndices(std::span<const IoTensor> inputs, std::span<const TensorView
   return Status::ok();
 }
 
+Status checkIndices(const Bucket &bucket, std::span<const TensorView> views,
+                    std::optional<int64_t> rows) {
+  if (!rows)
+    return checkIndices(bucket.inputs, views);
+  for (int64_t begin = 0, batch = *batchOf(bucket); begin < *rows; begin += batch)
+    CGC_TRY(
+        checkIndices(bucket.inputs, views, RowRange{begin, std::min(batch, *rows - begin), *rows}));
+  return Status::ok();
+}
+
 Status IndexChecks::prepare() {
   if (report_)
     return Status::ok();

@@ -18,6 +18,11 @@ namespace cgc {
 Status checkIndices(std::span<const IoTensor> inputs, std::span<const TensorView> views,
                     const std::optional<RowRange> &rows = {});
 
+/// The same for a batch of `rows` rows, which runs of `bucket` take one after another; the bucket's
+/// own sizes without `rows`.
+Status checkIndices(const Bucket &bucket, std::span<const TensorView> views,
+                    std::optional<int64_t> rows);
+
 /// The checks of inputs in device memory that a context makes. They report the first index out of
 /// range to pinned host memory, where take() finds it without a wait.
 class IndexChecks final {

@@ -214,12 +214,7 @@ Result<Request> RequestTable::find(std::string_view name, std::span<const Tensor
   CGC_TRY(checkViews(bucket->inputs, inputs, device, "input", rows));
   CGC_TRY(checkViews(bucket->outputs, outputs, device, "output", rows));
   CGC_TRY(checkOverlaps(inputs, outputs));
-  if (!rows)
-    CGC_TRY(checkIndices(bucket->inputs, inputs));
-  else
-    for (int64_t begin = 0, batch = *batchOf(*bucket); begin < *rows; begin += batch)
-      CGC_TRY(checkIndices(bucket->inputs, inputs,
-                           RowRange{begin, std::min(batch, *rows - begin), *rows}));
+  CGC_TRY(checkIndices(*bucket, inputs, rows));
   return request;
 }
 

@@ -162,14 +162,7 @@ Result<BoundInputs> bindInputs(const Entry &entry, const std::vector<InputSource
       bound.tensors.push_back(randomInput(input, findByName(sources, input.name)->seed));
     }
   }
-  const Bucket &bucket = entry.buckets[bound.bucket];
-  const std::vector<TensorView> views = viewsOf(bound.tensors);
-  if (!bound.rows)
-    CGC_TRY(checkIndices(bucket.inputs, views));
-  else
-    for (int64_t begin = 0, size = *batchOf(bucket); begin < *bound.rows; begin += size)
-      CGC_TRY(checkIndices(bucket.inputs, views,
-                           RowRange{begin, std::min(size, *bound.rows - begin), *bound.rows}));
+  CGC_TRY(checkIndices(entry.buckets[bound.bucket], viewsOf(bound.tensors), bound.rows));
   return bound;
 }
 
