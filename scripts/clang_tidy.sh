@@ -10,6 +10,7 @@ database=build/release/compile_commands.json
 [[ -f $database ]] || { echo "clang_tidy.sh: $database is missing: cmake --preset release writes it" >&2; exit 1; }
 sources=()
 for file in "${files[@]}"; do
+  [[ -f $file ]] || { echo "clang_tidy.sh: there is no file $file" >&2; exit 1; }
   case $file in
   examples/* | python/*) ;; # Built against an installed cgc: not in the compile commands.
   runtime/cgc.h) ;;         # C

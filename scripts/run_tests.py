@@ -452,9 +452,8 @@ def main():
             entry.cases = [Case(entry.name)]
             entries.insert(0, entry)
     entries = [entry for entry in entries if entry.cases]
-    rng = random.Random(options.seed)
-    for entry in entries:
-        entry.cases = shuffled(entry.cases, rng)
+    for entry in entries:  # Whichever others run.
+        entry.cases = shuffled(entry.cases, random.Random(f"{options.seed} {entry.name}"))
     if options.list:
         for entry in entries:
             for case in sorted(entry.cases, key=lambda c: c.name):
@@ -495,5 +494,7 @@ def main():
 if __name__ == "__main__":
     try:
         main()
+    except json.JSONDecodeError as error:
+        sys.exit(f"run_tests: the results of the last run are damaged ({error}); run without --add")
     except OSError as error:  # A full or read-only disk, say.
         sys.exit(f"run_tests: {error.filename or ROOT / 'build/tests'}: {error.strerror}")

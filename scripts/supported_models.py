@@ -32,7 +32,7 @@ rounded up to a power of ten. A test fails above 1e-5, and above 1e-6 where the 
 `tests/data/supported_models.json` has the figures of the run that wrote this page, at commit {{commit}} on {{processor}}; another processor gives others in the last bits.
 
 A small model is the same configuration with fewer and narrower layers (`tests/e2e/make_families.py`): with the same classes and ops, tested in seconds. *Fused ops* are the ops that `-O1` selects for cuda.
-The tests of the real sizes have the ctest labels `families` and, but for a few, `release`. A scripted module is compared with LibTorch's run of the same module; a small one, also with that of the traced module.
+The tests of the real sizes have the ctest labels `families` and, but for a few, `large`. A scripted module is compared with LibTorch's run of the same module; a small one, also with that of the traced module.
 Small scripted modules are compiled with the default passes and with fused ops, those in real size only with fused ops.
 
 Compiling a model, in real size too, takes at most {CPU_SECONDS} s of CPU time, for all entries and both batches together: if a compilation takes longer, the script does not write this page.

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -112,6 +113,57 @@ class Report(unittest.TestCase):
         self.assertRegex(output, r"Slow.Case, release: NEEDS A REASON")
         self.assertRegex(output, r"Rules.AreTotal, release: 3,000 random")
         self.assertRegex(output, r"Big.Case, release\n")
+
+
+class Copy(unittest.TestCase):
+    """A script in a folder of its own."""
+
+    def copy(self, script):
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        self.root = Path(tempfile.mkdtemp(dir=FOLDER))
+        self.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
+        (self.root / "scripts").mkdir()
+        shutil.copy(ROOT / "scripts" / script, self.root / "scripts")
+
+
+class ClangTidy(Copy):
+    def refusal(self, *files):
+        ran = subprocess.run(["scripts/clang_tidy.sh", *files], cwd=self.root, capture_output=True, text=True)
+        self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+        return ran.stderr
+
+    def test_what_it_cannot_check_is_an_error(self):
+        self.copy("clang_tidy.sh")
+        self.assertRegex(self.refusal("a.cpp"), "compile_commands.json is missing: cmake --preset release")
+        database = self.root / "build/release/compile_commands.json"
+        database.parent.mkdir(parents=True)
+        database.write_text("[]")
+        for name in ("a.cpp", "a.h", "a"):
+            self.assertRegex(self.refusal(name), f"there is no file {name}\n")
+        (self.root / "a.cpp").touch()
+        self.assertRegex(self.refusal("a.cpp"), "a.cpp is not compiled in build/release")
+
+
+class Test(Copy):
+    def test_a_signal_ends_the_stage_with_its_processes(self):
+        self.copy("test.sh")
+        (self.root / "scripts/setup.sh").write_text(
+            'set -euo pipefail\ncd "$(dirname "${BASH_SOURCE[0]}")/.."\nsay() { echo "== $*"; }\nfail() { exit 1; }\nsetup() { :; }\n')
+        stand_in = self.root / "bin"
+        stand_in.mkdir()
+        (stand_in / "clang-format-19").write_text(f"#!/bin/sh\necho $$ > {self.root}/begun.tmp\nmv {self.root}/begun.tmp {self.root}/begun\nexec sleep 1000\n")
+        (stand_in / "clang-format-19").chmod(0o755)
+        ran = subprocess.Popen(["scripts/test.sh"], cwd=self.root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                               env=os.environ | {"PATH": f"{stand_in}:{os.environ['PATH']}"})
+        while not (begun := self.root / "begun").exists():
+            time.sleep(0.05)
+        ran.send_signal(signal.SIGTERM)
+        self.assertIn("interrupted: run it again to go on", ran.communicate()[1])
+        self.assertEqual(ran.returncode, 130)
+        with self.assertRaises(ProcessLookupError):
+            while True:  # Its parent may still have to collect it.
+                os.kill(int(begun.read_text()), 0)
+                time.sleep(0.05)
 
 
 class Quick(unittest.TestCase):
