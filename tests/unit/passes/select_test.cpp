@@ -97,45 +97,35 @@ TEST(SelectTest, AnyOtherMaskStays) {
   EXPECT_THAT(selectMask("bool", upsideDown, "f16"), HasSubstr("cgc.attention(%q, %k, %k, %0)"));
 }
 
-/// One row hides the same keys from all queries, and one column hides none.
-TEST(SelectTest, AMaskOfOneRowOrColumnStays) {
-  for (const auto &[type, numbers] :
-       {std::pair("f32[1,3]", std::vector<double>{0, -kInf, -kInf}), {"f32[3,1]", {0, 0, 0}}}) {
-    auto module = parse(std::string(R"(
-module @Root class="Root" {
-  param @mask : )") + type +
-                        R"(
+/// The graph after select-attention with the mask `declaration`, "param @mask : TYPE".
+std::string selectMaskOf(const std::string &declaration, llvm::ArrayRef<double> mask) {
+  const std::string type = declaration.substr(declaration.find(": ") + 2);
+  auto module = parse("module @Root class=\"Root\" {\n  " + declaration + R"(
   graph @g(%q: f32[2,2,3,8]) {
     %mask = get_attr @mask : )" +
-                        type + R"(
+                      type + R"(
     %1 = aten.scaled_dot_product_attention(%q, %q, %q, %mask) : f32[2,2,3,8]
     %2 = aten.neg(%1) : f32[2,2,3,8]
     output %2
   }
 })");
-    setNumbers(*module, "mask", numbers);
-    ASSERT_TRUE(runPasses(*module, "select-attention").isOk());
-    EXPECT_THAT(ir::toString(*module->findGraph("g")),
-                HasSubstr("cgc.attention(%q, %q, %q, %mask) {scale"))
-        << type;
-  }
+  if (!mask.empty())
+    setNumbers(*module, "mask", mask);
+  EXPECT_TRUE(runPasses(*module, "select-attention").isOk());
+  return ir::toString(*module->findGraph("g"));
+}
+constexpr const char *kMasked = "cgc.attention(%q, %q, %q, %mask) {scale";
+
+/// One row hides the same keys from all queries, and one column hides none.
+TEST(SelectTest, AMaskOfOneRowOrColumnStays) {
+  EXPECT_THAT(selectMaskOf("param @mask : f32[1,3]", {0, -kInf, -kInf}), HasSubstr(kMasked));
+  EXPECT_THAT(selectMaskOf("param @mask : f32[3,1]", {0, 0, 0}), HasSubstr(kMasked));
 }
 
 /// A step may change a state, so its first value says nothing.
 TEST(SelectTest, AMaskThatIsAStateStays) {
-  auto module = parse(R"(
-module @Root class="Root" {
-  state @mask : f32[3,3]
-  graph @g(%q: f32[2,2,3,8]) {
-    %mask = get_attr @mask : f32[3,3]
-    %1 = aten.scaled_dot_product_attention(%q, %q, %q, %mask) : f32[2,2,3,8]
-    %2 = aten.neg(%1) : f32[2,2,3,8]
-    output %2
-  }
-})");
-  setNumbers(*module, "mask", {0, -kInf, -kInf, 0, 0, -kInf, 0, 0, 0});
-  ASSERT_TRUE(runPasses(*module, "select-attention").isOk());
-  EXPECT_THAT(ir::toString(*module->findGraph("g")), HasSubstr("cgc.attention(%q, %q, %q, %mask)"));
+  EXPECT_THAT(selectMaskOf("state @mask : f32[3,3]", {0, -kInf, -kInf, 0, 0, -kInf, 0, 0, 0}),
+              HasSubstr(kMasked));
 }
 
 /// A model keeps one mask for its longest text and takes a part of it.
@@ -163,18 +153,7 @@ module @Root class="Root" {
 }
 
 TEST(SelectTest, AMaskWithoutBytesStays) {
-  auto module = parse(R"(
-module @Root class="Root" {
-  param @mask : f32[3,3]
-  graph @g(%q: f32[2,2,3,8]) {
-    %mask = get_attr @mask : f32[3,3]
-    %1 = aten.scaled_dot_product_attention(%q, %q, %q, %mask) : f32[2,2,3,8]
-    %2 = aten.neg(%1) : f32[2,2,3,8]
-    output %2
-  }
-})");
-  ASSERT_TRUE(runPasses(*module, "select-attention").isOk());
-  EXPECT_THAT(ir::toString(*module->findGraph("g")), HasSubstr("cgc.attention(%q, %q, %q, %mask)"));
+  EXPECT_THAT(selectMaskOf("param @mask : f32[3,3]", {}), HasSubstr(kMasked));
 }
 
 std::string selectIndex(llvm::ArrayRef<double> batch, const std::string &argmax) {
