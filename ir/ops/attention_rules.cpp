@@ -29,7 +29,8 @@ gradient::AttentionGradients gradient::attention(GradientBuilder &b, const Atten
   const DType dtype = call.query->tensor().dtype;
   // Scores of 16 bits would round the weights.
   const DType wide = dtypeSize(dtype) == 2 ? DType::F32 : dtype;
-  Value *scores = b.to(b.matmul(b.mul(call.query, call.scale), b.transposed(call.key)), wide);
+  Value *key = b.transposed(call.key);
+  Value *scores = b.to(b.matmul(b.mul(call.query, call.scale), key), wide);
   constexpr double kHidden = -std::numeric_limits<double>::infinity();
   if (call.isCausal) {
     const Dims &sizes = scores->tensor().sizes;

@@ -1,6 +1,7 @@
 // WideValues: origins in execution order, then what readers need in reverse order.
 #include "passes/canonicalize/wide_values.h"
 
+#include "ir/op_def.h"
 #include "ir/op_views.h"
 #include "passes/op_precision.h"
 

@@ -161,7 +161,7 @@ private:
     if (options_.clipNorm == 0)
       return;
     Value *norm =
-        norm_ && options_.clipValue == 0 ? norm_ : call(OpKind::GradientNorm, {gradients()});
+        norm_ && options_.clipValue == 0 ? norm_ : call(OpKind::GradientNorm, {Arg(gradients())});
     outputs_.emplace_back(norm);
     names_.emplace_back("gradient_norm");
     // torch.nn.utils.clip_grad_norm_: min(1, most / (norm + 1e-6)).

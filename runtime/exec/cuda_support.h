@@ -21,8 +21,13 @@ constexpr std::string_view calledFunction(std::string_view call) {
   return call.substr(0, call.find('('));
 }
 
-/// cudaStatus() of a call of a CUDA function.
-#define CGC_CUDA(call, what) ::cgc::cudaStatus((call), ::cgc::calledFunction(#call), (what))
+/// cudaStatus() of a call of a CUDA function. Evaluates `what` only if the call fails: an exception
+/// after a call that allocates would leak.
+#define CGC_CUDA(call, what)                                                                       \
+  [&](cudaError_t error) {                                                                         \
+    return error == cudaSuccess ? ::cgc::Status::ok()                                              \
+                                : ::cgc::cudaStatus(error, ::cgc::calledFunction(#call), (what));  \
+  }(call)
 
 /// Whether the error is sticky: the device's context is lost and every later CUDA call of the
 /// process fails.
