@@ -3,6 +3,16 @@
 #include "runtime/base/printable.h"
 
 namespace cgc {
+namespace {
+
+/// Whether the character changes the order in which a terminal shows text: Unicode's property
+/// Bidi_Control.
+bool isBidiControl(unsigned point) {
+  return point == 0x061c || point == 0x200e || point == 0x200f ||
+         (point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069);
+}
+
+} // namespace
 
 bool isPrintableUtf8(std::string_view s) {
   for (size_t i = 0; i < s.size();) {
@@ -23,10 +33,13 @@ bool isPrintableUtf8(std::string_view s) {
     }
     if (lead == 0xc2 && byte(i + 1) < 0xa0) // U+0080 to U+009F are control characters.
       return false;
-    // U+202A to U+202E and U+2066 to U+2069 change the order in which a terminal shows text.
-    if (lead == 0xe2 && ((byte(i + 1) == 0x80 && byte(i + 2) >= 0xaa && byte(i + 2) <= 0xae) ||
-                         (byte(i + 1) == 0x81 && byte(i + 2) >= 0xa6 && byte(i + 2) <= 0xa9)))
-      return false;
+    if (extra == 1 || extra == 2) {
+      const unsigned first = lead & (extra == 1 ? 0x1f : 0x0f), last = byte(i + extra) & 0x3f;
+      const unsigned point =
+          extra == 1 ? first << 6 | last : first << 12 | (byte(i + 1) & 0x3fu) << 6 | last;
+      if (isBidiControl(point))
+        return false;
+    }
     i += extra + 1;
   }
   return true;

@@ -411,11 +411,12 @@ INSTANTIATE_TEST_SUITE_P(
                   "not an identifier", true}),
     [](const auto &info) { return info.param.name; });
 
-/// U+2029 and U+202F are beside the characters that change the direction of text.
+/// The latter are beside the former, or letters.
 TEST(Names, MayNotChangeTheDirectionOfText) {
-  for (const char *name : {"\u202a", "\u202e", "\u2066", "\u2069"})
+  for (const char *name : {"\u061c", "\u200e", "\u200f", "\u202a", "\u202e", "\u2066", "\u2069"})
     EXPECT_FALSE(isPrintableUtf8(name)) << name;
-  for (const char *name : {"\u2029", "\u202f", "\u2065", "\u206a", "\u05d0", "\u00e9"})
+  for (const char *name :
+       {"\u061b", "\u200d", "\u2010", "\u2029", "\u202f", "\u2065", "\u206a", "\u05d0", "\u00e9"})
     EXPECT_TRUE(isPrintableUtf8(name)) << name;
 }
 
