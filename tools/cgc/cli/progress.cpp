@@ -62,7 +62,16 @@ void Progress::begin(std::string phase) {
   ++begun_;
   if (phases_ != 0)
     phases_ = std::max(phases_, begun_);
-  phase_ = std::move(phase);
+  showLocked(std::move(phase));
+}
+
+void Progress::show(std::string text) {
+  std::lock_guard lock(mutex_);
+  showLocked(std::move(text));
+}
+
+void Progress::showLocked(std::string text) {
+  phase_ = std::move(text);
   if (visible_ && !terminal_)
     logPhase();
 }

@@ -25,9 +25,12 @@ public:
   void expect(size_t phases);
   /// Ends the previous phase and begins this one.
   void begin(std::string phase);
+  /// Shows this text in place of the phase's.
+  void show(std::string text);
 
 private:
   void renderUntilStopped(std::stop_token stop);
+  void showLocked(std::string text);
   void drawBar();
   void logPhase();
 

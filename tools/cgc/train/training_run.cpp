@@ -124,7 +124,7 @@ private:
     if (!loss)
       return Status::ok();
     result_.validation.push_back({validated_, *loss});
-    progress_.begin(fmt::format("step {}, validation loss {:.6g}", validated_, *loss));
+    progress_.show(fmt::format("step {}, validation loss {:.6g}", validated_, *loss));
     return Status::ok();
   }
 

@@ -184,7 +184,8 @@ Status train(const Options &options) {
       std::max<uint64_t>(data.samples() / static_cast<size_t>(stepBatch), 1));
   const uint64_t logEvery = options.logEvery.value_or(std::max<uint64_t>(steps / 10, 1));
 
-  std::optional<Progress> progress(std::in_place, 1 + steps / logEvery);
+  std::optional<Progress> progress(std::in_place, 1 + (options.against.model.empty() ? 1 : 2) *
+                                                          (steps / logEvery));
   progress->begin("load " + options.plan);
   const bool onGpu = plan->data().target == DeviceKind::Cuda && options.executor != "reference";
   if (onGpu)

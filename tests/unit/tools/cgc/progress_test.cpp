@@ -74,5 +74,17 @@ TEST(Progress, DrawsABarAndRemovesIt) {
   EXPECT_THAT(child.readUntil("no more"), EndsWith("\r\x1b[K"));
 }
 
+TEST(Progress, ShowsTextWithoutAnotherPhase) {
+  OnTerminal child([] {
+    setenv("CGC_PROGRESS_AFTER", "0", 1);
+    Progress progress(2);
+    progress.begin("step 1");
+    progress.begin("step 2");
+    progress.show("step 2, validation");
+    pause();
+  });
+  EXPECT_THAT(child.readUntil(", validation"), HasSubstr("[############............] 1/2 "));
+}
+
 } // namespace
 } // namespace cgc::tool
