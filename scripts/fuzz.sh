@@ -26,20 +26,21 @@ done
 ((${#targets[@]})) || targets=(plan cgir npy torchscript)
 
 setup
-# The fuzz build uses the LibTorch provider and the device code of the release build, which also makes the seed plans.
-build cgc cgc_numerics_tests
-build_preset fuzz
+# The targets use the LibTorch provider and the device code of the release build, which also makes the seed plans.
+build cgc cgc_numerics_tests cgc_conformance_tests
+build_preset asan cgc_fuzzers
 
 export OMP_NUM_THREADS=1
 out=build/fuzz
+programs=build/asan/bin
 found=$out/found
 mkdir -p $found
 
 # make_seeds: writes the seeds anew if a program that makes them has changed.
 make_seeds() {
-  local seeds=$out/seeds programs=build/release/bin
-  [[ $seeds/complete -nt $programs/cgc && $seeds/complete -nt $programs/cgc_numerics_tests &&
-    $seeds/complete -nt tests/fuzz/make_seeds.py &&
+  local seeds=$out/seeds release=build/release/bin
+  [[ $seeds/complete -nt $release/cgc && $seeds/complete -nt $release/cgc_numerics_tests &&
+    $seeds/complete -nt $release/cgc_conformance_tests && $seeds/complete -nt tests/fuzz/make_seeds.py &&
     -z $(find tests/filetests -newer $seeds/complete -print -quit) ]] && return
   say "writing the seeds"
   rm -rf $seeds
@@ -48,15 +49,17 @@ make_seeds() {
     cp "$file" "$seeds/cgir/$(basename "$(dirname "$file")")_$(basename "$file")"
   done
   grep -o '"[a-z]*\.[a-z_0-9]*"' ir/ops.def | sort -u >$out/cgir.dict
-  quietly $out/seeds.log .venv/bin/python tests/fuzz/make_seeds.py $programs/cgc $seeds
+  CGC_KEEP_PLANS=$seeds/plan quietly $out/seeds-kernels.log $release/cgc_conformance_tests --gtest_brief=1 &
+  quietly $out/seeds.log .venv/bin/python tests/fuzz/make_seeds.py $release/cgc $seeds
   CGC_KEEP_PLANS=$seeds/plan quietly $out/seeds.log \
-    $programs/cgc_numerics_tests --gtest_filter='*Lowered.*' --gtest_brief=1
+    $release/cgc_numerics_tests --gtest_filter='*Lowered.*' --gtest_brief=1
+  wait $!
   touch $seeds/complete
 }
 make_seeds
 [[ ! $only_build ]] || exit 0
 
-declare -A seeded_runs=([plan]=10000 [cgir]=20000 [npy]=150000 [torchscript]=600)
+declare -A seeded_runs=([plan]=15000 [cgir]=20000 [npy]=150000 [torchscript]=600)
 # fuzz TARGET: runs one target; its log is build/fuzz/TARGET.log.
 fuzz() {
   local target=$1 corpus=$out/corpus/$1 options=()
@@ -72,13 +75,17 @@ fuzz() {
   if [[ $target == cgir ]]; then options+=(-dict=$out/cgir.dict); fi
   # One edit per mutation: of several, one usually makes the file invalid.
   if [[ $target == plan || $target == torchscript ]]; then options+=(-mutate_depth=1); fi
+  # The plan of a GEMM kernel has at least 140 kB of weights.
+  local longest=65536
+  if [[ $target == plan ]]; then longest=262144; fi
   # LibTorch's pickle reader allocates as much as a length in the file says, and frees it again.
   if [[ $target == torchscript ]]; then options+=(-malloc_limit_mb=1000000); else options+=(-malloc_limit_mb=2048); fi
-  nice $out/bin/cgc_fuzz_"$target" "${folders[@]}" "${options[@]}" -max_total_time="$seconds" -timeout=20 \
-    -rss_limit_mb=3072 -max_len=65536 -print_final_stats=1 \
+  CGC_FUZZ_LAUNCHES=$out/launches nice $programs/cgc_fuzz_"$target" "${folders[@]}" "${options[@]}" -max_total_time="$seconds" -timeout=20 \
+    -rss_limit_mb=3072 -max_len=$longest -print_final_stats=1 \
     -artifact_prefix="$found/$target-" >"$out/$target.log" 2>&1
 }
 
+rm -f $out/launches
 say "fuzzing ${targets[*]}, $seconds s each (logs: $out/TARGET.log)"
 failed=()
 declare -A running=()
@@ -96,10 +103,17 @@ for target in "${targets[@]}"; do
   running[$!]=$target
 done
 while ((${#running[@]})); do wait_for_one; done
+# The seeds have a launch of every kernel.
+if [[ -f $out/launches ]]; then
+  awk '{ sum += $2; if (NR == 1 || $2 < least) least = $2 }
+    END { print "launches: " sum ", at least " least " of each of " NR " kernels" }' $out/launches
+  idle=$(awk '$2 == 0 { printf " %s", $1 }' $out/launches)
+  [[ ! $idle ]] || fail "no launch of$idle ran: add one to tests/conformance"
+fi
 
 for target in "${failed[@]}"; do
   echo "-- $target" >&2
   grep -m1 -A 25 -E 'ERROR: |runtime error: |Assertion|^tests/fuzz' "$out/$target.log" >&2 || tail -n 30 "$out/$target.log" >&2
-  echo "to reproduce: $out/bin/cgc_fuzz_$target FILE, the file that the log names last ($found/$target-*)" >&2
+  echo "to reproduce: $programs/cgc_fuzz_$target FILE, the file that the log names last ($found/$target-*)" >&2
 done
 ((${#failed[@]} == 0)) || fail "found something: ${failed[*]}; docs/fuzzing.md explains the next steps"

@@ -6,6 +6,7 @@
 #include "runtime/exec/gpu.h"
 #include "tests/conformance/cuda_fixture.h"
 #include "tests/conformance/element_bytes.h"
+#include "tests/conformance/keep_plan.h"
 
 #include <cmath>
 #include <numeric>
@@ -230,6 +231,7 @@ private:
     bucket.records.push_back({Memcpy{arenaId, outputId}});
     sample.plan.entries = {{"main", {bucket}}};
 
+    keepPlan(sample);
     load(sample, executor);
     if (HasFatalFailure())
       throw std::runtime_error("the plan cannot be loaded");

@@ -1,6 +1,6 @@
-// Fuzz target: plan files. A plan is loaded, validated, bound and, for target cpu, run with
-// LibTorch. A run must access only its own memory, and its outputs must not depend on the memory's
-// previous content.
+// Fuzz target: plan files. A plan is loaded, validated, bound and run: its ATen records by
+// LibTorch, its kernels by their references. A run must access only its own memory, and its outputs
+// must not depend on the memory's previous content.
 #include "runtime/exec/engine.h"
 #include "runtime/exec/provider.h"
 #include "runtime/exec/requirements.h"
@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -73,6 +75,9 @@ Status readAndWrite(std::span<const TensorView> inputs, std::span<const TensorVi
 std::optional<std::vector<Outputs>> runAll(const Plan &plan, bool poison, bool separateBuffers) {
   EngineOptions options;
   options.provider = &libtorch();
+  options.referencePath = CGC_REFERENCES;
+  if (plan.data().target == DeviceKind::Cuda)
+    options.executor = ExecutorKind::Reference;
   options.memoryLimit = kMemoryLimit;
   options.separateBuffers = separateBuffers;
   for (const auto &[name, location] : requirementsOf(plan.data()).hostFunctions)
@@ -118,6 +123,23 @@ std::string differenceOf(const std::vector<Outputs> &a, const std::vector<Output
   return "one run failed";
 }
 
+/// The launches that have run, by kernel.
+std::map<std::string, uint64_t> &launches() {
+  static auto *const counts = new std::map<std::string, uint64_t>; // Never destroyed.
+  return *counts;
+}
+
+/// Writes "KERNEL N" for each kernel of this runtime to the file that CGC_FUZZ_LAUNCHES names.
+void writeLaunches() {
+  const char *path = std::getenv("CGC_FUZZ_LAUNCHES");
+  if (!path)
+    return;
+  std::ofstream file(path);
+  for (const Kernel &kernel : kernels())
+    file << kernel.name << ' ' << launches()[std::string(kernel.name)] << '\n';
+}
+
+/// Runs the plan twice, in memory with different content.
 void run(const Plan &plan) {
   const bool separateBuffers = plan.data().producer.size() % 2;
   const auto outputs = runAll(plan, /*poison=*/false, separateBuffers);
@@ -125,9 +147,30 @@ void run(const Plan &plan) {
   CGC_REQUIRE(outputs.has_value() == again.has_value(), "only one of two runs can be bound");
   CGC_REQUIRE(outputs == again, "the outputs depend on the memory's previous content: " +
                                     differenceOf(*outputs, *again));
+  size_t bucketIndex = 0;
+  for (const Entry &entry : plan.data().entries)
+    for (const Bucket &bucket : entry.buckets)
+      if (outputs && !(*outputs)[bucketIndex++].empty())
+        for (const LaunchRecord &record : bucket.records)
+          if (const auto *launch = std::get_if<KernelLaunch>(&record.op))
+            ++launches()[launch->kernel];
 }
 
-/// Calls the checks of the kernels. There is no GPU to run the launches.
+/// Whether the references take milliseconds for the kernels of the plan: their time is bounded by
+/// the size of their operands.
+bool isSmall(const PlanData &plan) {
+  constexpr uint64_t kMostBytes = 1 << 18;
+  for (const Entry &entry : plan.entries)
+    for (const Bucket &bucket : entry.buckets)
+      for (const TensorRef &tensor : bucket.tensors) {
+        const auto bytes = tensorBytes(tensor.dtype, tensor.sizes);
+        if (!bytes || *bytes > kMostBytes)
+          return false;
+      }
+  return true;
+}
+
+/// Calls the checks of the kernels, also of those whose plan cannot be bound.
 void checkLaunches(const PlanData &plan) {
   for (const Entry &entry : plan.entries)
     for (const Bucket &bucket : entry.buckets)
@@ -163,6 +206,7 @@ void checkLaunches(const PlanData &plan) {
 /// Loads LibTorch before the first input, so that its time and memory are not attributed to one.
 extern "C" int LLVMFuzzerInitialize(int *, char ***) {
   cgc::fuzz::libtorch();
+  std::atexit(cgc::fuzz::writeLaunches);
   return 0;
 }
 
@@ -180,9 +224,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const std::string listing = toText(plan->data());
   if (std::getenv("CGC_FUZZ_LIST"))
     std::fputs(listing.c_str(), stderr);
-  if (plan->data().target == DeviceKind::Cpu)
+  fuzz::checkLaunches(plan->data());
+  if (plan->data().target == DeviceKind::Cpu || fuzz::isSmall(plan->data()))
     fuzz::run(*plan);
-  else
-    fuzz::checkLaunches(plan->data());
   return 0;
 }
