@@ -30,10 +30,18 @@ function(cgc_add_library name)
     cgc_precompile_headers(${name} PRIVATE ${ARG_PRECOMPILE})
   endif()
   set_target_properties(${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+  if(CGC_FUZZ)
+    target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
 endfunction()
 
 # cgc_precompile_headers(name PRIVATE header... | REUSE_FROM target): as target_precompile_headers().
 function(cgc_precompile_headers name)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    # Ccache may return what another clone has precompiled. Clang takes that clone's headers for other files than these,
+    # in spite of `#pragma once`, so it precompiles only headers from outside of the repository.
+    list(FILTER ARGN EXCLUDE REGEX "^<(backend|ir|passes)/")
+  endif()
   target_precompile_headers(${name} ${ARGN})
   # With precompiled headers, GCC 12 reports also in the standard library what it falsely warns of: `"x" + string`.
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow>

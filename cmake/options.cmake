@@ -14,7 +14,7 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 option(CGC_WERROR "Treat warnings as errors" OFF)
 option(CGC_ASAN "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 option(CGC_TSAN "Build with ThreadSanitizer" OFF)
-option(CGC_FUZZ "Build the fuzz targets, instrumented for libFuzzer, with assertions; needs Clang" OFF)
+option(CGC_FUZZ "Build the fuzz targets, and instrument the libraries for libFuzzer; needs Clang" OFF)
 set(CGC_PLAIN_BUILD "" CACHE PATH
   "Build tree without sanitizers, which lends what they cannot instrument: device code, the LibTorch provider")
 
@@ -34,15 +34,11 @@ if(CGC_ASAN)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined>
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=undefined>
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
-  add_link_options(-fsanitize=address,undefined)
+  add_link_options($<$<LINK_LANGUAGE:C,CXX>:-fsanitize=address,undefined>)
 endif()
 if(CGC_TSAN)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=thread> $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
   add_link_options(-fsanitize=thread)
-endif()
-
-if(CGC_FUZZ)
-  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=fuzzer-no-link>)
 endif()
 
 find_program(CCACHE ccache)
@@ -54,6 +50,14 @@ if(CCACHE)
     CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_MAXSIZE=20G)
   set(CMAKE_C_COMPILER_LAUNCHER ${ccache} ${CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache} ${CCACHE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    # Precompiled headers that all clones share: Clang compares neither times nor files of the clone that has made them,
+    # and ccache sees all paths, which it does not behind -Xclang. A first -include keeps Clang from the file of an
+    # earlier build.
+    set(CMAKE_CXX_COMPILE_OPTIONS_CREATE_PCH -Xclang -emit-pch -Xclang -fno-pch-timestamp -Xclang -fmodules-embed-all-files
+      -include stddef.h -include <PCH_HEADER> -x c++-header)
+    set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH -Xclang -fno-validate-pch -Xclang -include-pch -Xclang <PCH_FILE>)
+  endif()
   # nvcc may be a file of .venv, with another time in each clone.
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${ccache} "CCACHE_COMPILERCHECK=%compiler% --version" ${CCACHE})
 endif()

@@ -59,13 +59,14 @@ else
   # To leave out the models in real size: scripts/run_tests.py --exclude-label families
   stage "tests, release" scripts/run_tests.py --settings sample --exclude-label large
   # The tests that need no LibTorch, with assertions, sanitizers, and a check of the IR's round trip after every pass.
+  # The fuzz targets are built with them.
   stage "build, asan" build_preset asan
   stage "tests, asan" scripts/run_tests.py --preset asan
   # The runtime's tests on the fake GPU with the thread sanitizer.
   stage "build, tsan" build_preset tsan
   stage "tests, tsan" scripts/run_tests.py --preset tsan
   # The file readers with reproducible inputs (docs/fuzzing.md).
-  stage "build, fuzz" scripts/fuzz.sh --build
+  stage "seeds of the fuzzer" scripts/fuzz.sh --build
   stage "fuzzing" scripts/fuzz.sh --seconds 20 --seed 1
 fi
 scripts/test_report.py

@@ -50,6 +50,14 @@ TEST(MappedFile, GivesTheBytes) {
   EXPECT_EQ(static_cast<char>(moved.bytes()[4]), 'o');
 }
 
+#if defined(__has_feature)
+constexpr bool kHasSanitizer = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kHasSanitizer = true;
+#else
+constexpr bool kHasSanitizer = false;
+#endif
+
 /// Opens `path` with almost no address space left and exits this child process with the status
 /// code.
 [[noreturn]] void openWithoutAddresses(const std::string &path) {
@@ -61,9 +69,8 @@ TEST(MappedFile, GivesTheBytes) {
 }
 
 TEST(MappedFileDeathTest, WithoutAddressesIsOutOfMemory) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer takes more addresses than the limit";
-#endif
+  if (kHasSanitizer)
+    GTEST_SKIP() << "a sanitizer takes more addresses than the limit";
   const TempFolder folder;
   const std::string path = folder / "large";
   writeFile(path, "");
