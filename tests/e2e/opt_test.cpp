@@ -85,7 +85,7 @@ TEST_F(Opt, ShowsOnlyWhatATerminalCan) {
       cgc({"opt", "-", "--passes", "cse"},
           {.input = "graph @f(%\"" + name + "\": f32[2]) -> f32[2] {\n  output %\"y" + name +
                     "\"\n}\n"});
-  expectError(outcome, 3, {"<stdin>:2", "?[31m?xxx"});
+  expectError(outcome, 3, {"<stdin>:2", R"(\x1b[31m\xffxxx)"});
   EXPECT_LT(outcome.err.size(), 2000u);
   for (const char c : outcome.err)
     EXPECT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7f)) << int(c);
