@@ -124,6 +124,39 @@ TEST(BatchRows, DependOnTheBatchIfABranchDoes) {
   }
 }
 
+/// What is said of a method that runs other ops if this comparison of its batch, %0, holds.
+BatchRows rowsOfBranch(const std::string &comparison) {
+  return compiledBody("%0 = aten.size(%x) {dim=0} : dynamic\n%1 = " + comparison + R"( : dynamic
+    prim.if(%1)
+    %2 = aten.neg(%x) : dynamic
+    prim.else()
+    %3 = aten.relu(%x) : dynamic
+    %4 = prim.end_if([%2], [%3]) : dynamic
+    output %4
+  )",
+                      {3})
+      .entries.at(0)
+      .rows;
+}
+
+TEST(BatchRows, DependOnTheBatchIfABranchDiffersForABatchOfOne) {
+  for (const char *comparison :
+       {"aten.gt(%0, 1)", "aten.le(%0, 1)", "aten.lt(%0, 2)", "aten.ge(%0, 2)"}) {
+    const BatchRows rows = rowsOfBranch(comparison);
+    EXPECT_FALSE(rows.independent) << comparison;
+    EXPECT_EQ(rows.reason, "it compares the size of the batch with another number") << comparison;
+  }
+}
+
+/// No batch is empty.
+TEST(BatchRows, AreIndependentIfABranchIsTheSameForAllBatches) {
+  for (const char *comparison :
+       {"aten.gt(%0, 0)", "aten.le(%0, 0)", "aten.lt(%0, 1)", "aten.ge(%0, 1)"}) {
+    const BatchRows rows = rowsOfBranch(comparison);
+    EXPECT_TRUE(rows.independent) << comparison << ": " << rows.reason;
+  }
+}
+
 TEST(BatchRows, DependOnTheBatchIfASliceEndsAtANumberOrAtTheBatch) {
   const PlanData rows = compiledBody("%0 = aten.slice(%x) {dim=0, start=0, end=20000} : dynamic\n"
                                      "output %0\n",

@@ -196,6 +196,32 @@ TEST_F(Captured, ThreadsCaptureAndReplayBesideRequests) {
   other.join();
 }
 
+TEST_F(Captured, EachContextHasASeedOfItsOwn) {
+  Session session =
+      createSession(toPlan(seedPlan()), {.contexts = 1, .capturedContexts = 2, .seed = 7});
+  const std::vector<int64_t> one = {1};
+  const Rows x;
+  int64_t *seeds = nullptr;
+  ASSERT_EQ(cudaMalloc(reinterpret_cast<void **>(&seeds), 2 * sizeof(int64_t)), cudaSuccess);
+  std::vector<cudaGraphExec_t> graphs;
+  for (int i = 0; i < 2; ++i) {
+    const TensorView in{x.data, DType::F32, DeviceKind::Cuda, one, {}},
+        out{seeds + i, DType::I64, DeviceKind::Cuda, {}, {}};
+    begin();
+    const Status status = session.run("seed", {&in, 1}, {&out, 1}, stream_);
+    EXPECT_TRUE(status.isOk()) << status.message();
+    graphs.push_back(end());
+  }
+  for (const cudaGraphExec_t graph : graphs)
+    replay(graph);
+  const int64_t two32 = int64_t(1) << 32;
+  EXPECT_THAT(std::vector<int64_t>(seeds, seeds + 2),
+              testing::UnorderedElementsAre(7 + two32, 7 + 2 * two32));
+  for (const cudaGraphExec_t graph : graphs)
+    EXPECT_EQ(cudaGraphExecDestroy(graph), cudaSuccess);
+  EXPECT_EQ(cudaFree(seeds), cudaSuccess);
+}
+
 TEST_F(Captured, ACaptureAllocatesNoMemoryAndWaitsForNothing) {
   Session session = createSession(plan_, {.capturedContexts = 1});
   const Rows x, y;

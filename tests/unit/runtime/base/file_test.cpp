@@ -273,6 +273,15 @@ TEST(AtomicFile, AHundredFilesMayBeOpenAtOnce) {
   EXPECT_TRUE(folder.list().empty());
 }
 
+TEST(AtomicFile, AbandonedFilesLeaveRoomForMore) {
+  const TempFolder folder;
+  for (int i = 0; i < 300; ++i) {
+    Result<AtomicFile> file = AtomicFile::create(folder / "out");
+    ASSERT_TRUE(file.isOk()) << "after " << i << " files: " << file.status().message();
+  }
+  EXPECT_THAT(folder.list(), IsEmpty());
+}
+
 TEST(AtomicFile, TakesTheLongestName) {
   const TempFolder folder;
   const std::string longest(NAME_MAX, 'n');

@@ -83,6 +83,22 @@ inline SamplePlan servedPlan(std::vector<float> w = {1, 2, 3, 4}) {
   return sample;
 }
 
+/// A plan whose entry "seed" gives the seed of the context that runs it.
+inline SamplePlan seedPlan() {
+  SamplePlan sample;
+  sample.plan.target = kTestDevice;
+  sample.plan.producer = "test";
+  sample.plan.states = {{"random:seed", StateRole::Control, DType::I64, {}}};
+  Bucket bucket;
+  bucket.inputs = {{.name = "x", .dtype = DType::F32, .sizes = {1}}};
+  bucket.outputs = {{.name = "seed", .dtype = DType::I64, .sizes = {}}};
+  bucket.tensors = {dense(BufferKind::State, 0, 0, DType::I64, {}),
+                    dense(BufferKind::Output, 0, 0, DType::I64, {})};
+  bucket.records = {{Memcpy{id(0), id(1)}}};
+  sample.plan.entries = {{.name = "seed", .buckets = {bucket}}};
+  return sample;
+}
+
 inline std::shared_ptr<const Plan> toPlan(const SamplePlan &sample) {
   auto plan = Plan::fromMemory(sample.plan, sample.weights);
   EXPECT_TRUE(plan.isOk()) << plan.status().message();

@@ -28,28 +28,11 @@ TEST_F(ServedPlanTest, PlansThatTrainAreRefused) {
 }
 
 TEST_F(ServedPlanTest, EachContextHasASeedOfItsOwn) {
-  SamplePlan sample;
-  sample.plan.target = kTestDevice;
-  sample.plan.producer = "test";
-  sample.plan.states = {{"random:seed", StateRole::Control, DType::I64, {}}};
-  Bucket bucket;
-  bucket.inputs = {{.name = "x", .dtype = DType::F32, .sizes = {1}}};
-  bucket.outputs = {{.name = "seed", .dtype = DType::I64, .sizes = {}}};
-  bucket.tensors = {dense(BufferKind::State, 0, 0, DType::I64, {}),
-                    dense(BufferKind::Output, 0, 0, DType::I64, {})};
-  bucket.records = {{Memcpy{id(0), id(1)}}};
-  sample.plan.entries = {{.name = "seed", .buckets = {bucket}}};
-  SessionOptions options;
-  options.engine.provider = &provider_;
-  options.contexts = 3;
-  options.seed = 7;
-  Result<Session> session = Session::create(
-      std::make_shared<const Plan>(*Plan::fromMemory(sample.plan, sample.weights)), options);
-  ASSERT_TRUE(session.isOk()) << session.status().message();
+  Session session = createSession(toPlan(seedPlan()), {.contexts = 3, .seed = 7});
   std::vector<Reservation> reserved;
   std::vector<int64_t> seeds;
   for (int i = 0; i < 3; ++i) {
-    reserved.push_back(*session->reserve("seed", 1));
+    reserved.push_back(*session.reserve("seed", 1));
     ASSERT_TRUE(reserved.back().run().isOk());
     seeds.push_back(*static_cast<const int64_t *>(reserved.back().outputBuffer(0)->data));
   }
