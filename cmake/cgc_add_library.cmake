@@ -39,8 +39,18 @@ endfunction()
 function(cgc_precompile_headers name)
   if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
     # Ccache may return what another clone has precompiled. Clang takes that clone's headers for other files than these,
-    # in spite of `#pragma once`, so it precompiles only headers from outside of the repository.
-    list(FILTER ARGN EXCLUDE REGEX "^<(backend|ir|passes)/")
+    # in spite of `#pragma once`, so it precompiles only headers outside of the clone: neither the repository's nor
+    # those of LibTorch, which is in .venv.
+    list(FILTER ARGN EXCLUDE REGEX "^<(ATen|torch|backend|ir|passes)/")
+    if(ARGN STREQUAL PRIVATE)
+      return()
+    endif()
+    if(ARGV1 STREQUAL REUSE_FROM)
+      get_target_property(headers ${ARGV2} PRECOMPILE_HEADERS)
+      if(NOT headers)
+        return()
+      endif()
+    endif()
   endif()
   target_precompile_headers(${name} ${ARGN})
   # With precompiled headers, GCC 12 reports also in the standard library what it falsely warns of: `"x" + string`.
