@@ -6,8 +6,12 @@
 #include "runtime/plan/plan_file.h"
 #include "tests/unit/runtime/sample_plan.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <string>
@@ -56,6 +60,9 @@ inline void keepPlan(SamplePlan sample) {
   bucket.arenaBytes = 0;
 
   uint64_t elements = 0;
+  for (const Weight &weight : sample.plan.weights)
+    elements +=
+        std::accumulate(weight.sizes.begin(), weight.sizes.end(), uint64_t(1), std::multiplies());
   for (const auto *list : {&bucket.inputs, &bucket.outputs})
     for (const IoTensor &io : *list)
       elements += std::accumulate(io.sizes.begin(), io.sizes.end(), uint64_t(1), std::multiplies());

@@ -10,6 +10,8 @@
 #include "tests/fuzz/require.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -156,8 +158,8 @@ void run(const Plan &plan) {
             ++launches()[launch->kernel];
 }
 
-/// Whether the references take milliseconds for the kernels of the plan: their time is bounded by
-/// the size of their operands.
+/// Whether the references take well under a second for a kernel of the plan: the size of its
+/// operands bounds its time.
 bool isSmall(const PlanData &plan) {
   constexpr uint64_t kMostBytes = 1 << 18;
   for (const Entry &entry : plan.entries)
