@@ -10,10 +10,9 @@ const OpDef defs::Acos = {
     .infer = rules::unaryToFloat,
     .gradient =
         [](GradientBuilder &b) {
-          b.set("self",
-                b.mul(b.neg(b.grad()),
-                      b.call(OpKind::Rsqrt,
-                             {b.call(OpKind::Rsub, {b.mul(b.arg("self"), b.arg("self")), 1.0})})));
+          Value *squared = b.mul(b.arg("self"), b.arg("self"));
+          Value *slope = b.call(OpKind::Rsqrt, {b.call(OpKind::Rsub, {squared, 1.0})});
+          b.set("self", b.mul(b.neg(b.grad()), slope));
           return Status::ok();
         },
     .doc = "acos(self), elementwise; integers and bools give f32.",

@@ -19,7 +19,8 @@ const OpDef defs::Atan2 = {
     .gradient = [](GradientBuilder &b) -> Status {
       const DType dtype = b.result()->tensor().dtype;
       Value *self = b.to(b.input("self"), dtype), *other = b.to(b.input("other"), dtype);
-      Value *grad = b.div(b.grad(), b.add(b.mul(self, self), b.mul(other, other)));
+      Value *selfSquared = b.mul(self, self);
+      Value *grad = b.div(b.grad(), b.add(selfSquared, b.mul(other, other)));
       b.set("self", b.mul(grad, other));
       b.set("other", b.neg(b.mul(grad, self)));
       return Status::ok();

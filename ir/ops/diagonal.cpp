@@ -42,8 +42,8 @@ Status backward(GradientBuilder &b) {
   const int64_t offset = std::clamp(args.integer("offset"), -rows, columns);
   const int64_t row = std::max<int64_t>(-offset, 0), column = std::max<int64_t>(offset, 0);
   const int64_t length = b.grad()->tensor().sizes.back();
-  Value *grad =
-      b.where(gradient::identityMatrix(b, length), b.call(OpKind::Unsqueeze, {b.grad(), -1}));
+  Value *identity = gradient::identityMatrix(b, length);
+  Value *grad = b.where(identity, b.call(OpKind::Unsqueeze, {b.grad(), -1}));
   grad =
       b.call(OpKind::ConstantPad,
              {grad, Arg::ints(Dims{column, columns - column - length, row, rows - row - length})});

@@ -33,8 +33,10 @@ const OpDef defs::Div = {
             return gradient::none(b);
           if (b.needs("self"))
             b.set("self", b.div(b.grad(), b.arg("other")));
-          if (b.needs("other"))
-            b.set("other", b.mul(b.neg(b.grad()), b.div(b.result(), b.arg("other"))));
+          if (b.needs("other")) {
+            Value *slope = b.div(b.result(), b.arg("other"));
+            b.set("other", b.mul(b.neg(b.grad()), slope));
+          }
           return Status::ok();
         },
     .doc = "self / other, broadcast. True division (integers give f32) unless rounding_mode is "

@@ -55,7 +55,8 @@ Value *productOfRows(GradientBuilder &builder, Value *a, Value *b) {
       count *= size;
     return builder.reshape(value, {count, width});
   };
-  return builder.matmul(builder.transposed(rows(a)), rows(b));
+  Value *rowsOfB = rows(b);
+  return builder.matmul(builder.transposed(rows(a)), rowsOfB);
 }
 
 Result<Value *> withReducedDims(GradientBuilder &b, Value *a, llvm::StringRef dim) {
@@ -266,7 +267,8 @@ Value *adaptiveWeights(GradientBuilder &b, int64_t size, int64_t windows) {
   Value *isInside = b.call(OpKind::LogicalAnd, {b.call(OpKind::Ge, {element, begin}),
                                                 b.call(OpKind::Lt, {element, end})});
   const DType dtype = b.result()->tensor().dtype;
-  return b.div(b.to(isInside, dtype), b.to(b.sub(end, begin), dtype));
+  Value *length = b.to(b.sub(end, begin), dtype);
+  return b.div(b.to(isInside, dtype), length);
 }
 
 } // namespace

@@ -42,7 +42,8 @@ Status backward(GradientBuilder &b) {
   } else if (std::isinf(order)) { // The extremes share the gradient.
     Value *isExtreme = b.call(OpKind::Eq, {b.call(OpKind::Abs, {self}), norm});
     Value *count = b.call(OpKind::Sum, {b.to(isExtreme, self->tensor().dtype), b.arg("dim"), true});
-    b.set("self", b.mul(b.call(OpKind::Sign, {self}), b.where(isExtreme, b.div(grad, count))));
+    Value *share = b.where(isExtreme, b.div(grad, count));
+    b.set("self", b.mul(b.call(OpKind::Sign, {self}), share));
   } else {
     // |self| / norm to the power of order - 1, which is infinite at 0 for orders below 1.
     Value *slope = gradient::power(b, b.call(OpKind::Abs, {self}), order - 1);

@@ -10,7 +10,8 @@ const OpDef defs::Reciprocal = {
     .infer = rules::unaryToFloat,
     .gradient =
         [](GradientBuilder &b) {
-          b.set("self", b.mul(b.neg(b.grad()), b.mul(b.result(), b.result())));
+          Value *squared = b.mul(b.result(), b.result());
+          b.set("self", b.mul(b.neg(b.grad()), squared));
           return Status::ok();
         },
     .doc = "1 / self, elementwise; integers and bools give f32.",

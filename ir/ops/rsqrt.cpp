@@ -10,7 +10,8 @@ const OpDef defs::Rsqrt = {
     .infer = rules::unaryToFloat,
     .gradient =
         [](GradientBuilder &b) {
-          b.set("self", b.mul(b.mul(b.grad(), -0.5), gradient::power(b, b.result(), 3)));
+          Value *cubed = gradient::power(b, b.result(), 3);
+          b.set("self", b.mul(b.mul(b.grad(), -0.5), cubed));
           return Status::ok();
         },
     .doc = "1 / sqrt(self), elementwise; integers give f32.",

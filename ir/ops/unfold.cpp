@@ -39,7 +39,8 @@ Status backward(GradientBuilder &b) {
                                                          self->tensor().rank()));
   const int64_t windows = grad->tensor().sizes[dim], size = args.integer("size");
   Value *starts = b.mul(b.call(OpKind::Arange, {0, windows}), args.integer("step"));
-  Value *places = b.add(b.call(OpKind::Unsqueeze, {starts, 1}), b.call(OpKind::Arange, {0, size}));
+  Value *offsets = b.call(OpKind::Arange, {0, size});
+  Value *places = b.add(b.call(OpKind::Unsqueeze, {starts, 1}), offsets);
   Dims order; // The elements of a window come behind its number.
   for (int64_t d = 0; d < self->tensor().rank(); ++d) {
     order.push_back(d);

@@ -38,6 +38,7 @@ Status mark(cudaEvent_t event, cudaStream_t stream) {
 Result<Times> profileInGraph(const std::vector<BoundRecord> &records, OpProvider *provider,
                              cudaStream_t stream, size_t runs) {
   std::vector<CudaEvent> events; // One before the first record and one after each.
+  events.reserve(records.size() + 1);
   for (size_t i = 0; i <= records.size(); ++i) {
     cudaEvent_t event = nullptr;
     CGC_TRY(CGC_CUDA(cudaEventCreate(&event), "cannot create an event"));

@@ -37,7 +37,7 @@ struct PinnedMemory {
       (void)cudaGetLastError(); // It is no failure.
       return false;
     }
-    CGC_TRY(CGC_CUDA(error, "cannot ask for the end of a step"));
+    CGC_TRY(cudaStatus(error, "cudaEventQuery", "cannot ask for the end of a step"));
     return true;
   }
 };

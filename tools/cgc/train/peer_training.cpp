@@ -176,7 +176,10 @@ Result<PeerResult> PeerTraining::run(BatchReader &reader, uint64_t steps, uint64
       first = Clock::now(); // The first step allocates.
     if (number % logEvery == 0 || number == steps) {
       const std::string text = fmt::format("LibTorch, step {}, loss {:.6g}", number, loss);
-      number % logEvery == 0 ? progress.begin(text) : progress.show(text);
+      if (number % logEvery == 0)
+        progress.begin(text);
+      else
+        progress.show(text);
       CGC_ASSIGN_OR_RETURN(result_.steady, meter_->read());
     }
   }

@@ -411,7 +411,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "not an identifier", true}),
     [](const auto &info) { return info.param.name; });
 
-/// The latter are beside the former, or letters.
+/// The second list has neighbors of the marks, and letters.
 TEST(Names, MayNotChangeTheDirectionOfText) {
   for (const char *name : {"\u061c", "\u200e", "\u200f", "\u202a", "\u202e", "\u2066", "\u2069"})
     EXPECT_FALSE(isPrintableUtf8(name)) << name;
