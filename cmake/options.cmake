@@ -51,9 +51,9 @@ if(CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${ccache} ${CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${ccache} ${CCACHE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
-    # Precompiled headers that all clones share: Clang compares neither times nor files of the clone that has made them,
-    # and ccache sees all paths, which it does not behind -Xclang. A first -include keeps Clang from the file of an
-    # earlier build.
+    # Precompiled headers that all clones share. Clang compares neither the times nor the files of the clone that made
+    # them. Ccache makes the path of -include relative, but not that of -Xclang -include. Clang looks for a precompiled
+    # form of the first -include alone: without stddef.h it would take the .pch file of an earlier build.
     set(CMAKE_CXX_COMPILE_OPTIONS_CREATE_PCH -Xclang -emit-pch -Xclang -fno-pch-timestamp -Xclang -fmodules-embed-all-files
       -include stddef.h -include <PCH_HEADER> -x c++-header)
     set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH -Xclang -fno-validate-pch -Xclang -include-pch -Xclang <PCH_FILE>)

@@ -31,6 +31,7 @@ build cgc cgc_numerics_tests cgc_conformance_tests
 build_preset asan cgc_fuzzers
 
 export OMP_NUM_THREADS=1
+trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 out=build/fuzz
 programs=build/asan/bin
 found=$out/found
@@ -49,13 +50,13 @@ make_seeds() {
     cp "$file" "$seeds/cgir/$(basename "$(dirname "$file")")_$(basename "$file")"
   done
   grep -o '"[a-z]*\.[a-z_0-9]*"' ir/ops.def | sort -u >$out/cgir.dict
-  CGC_KEEP_PLANS=$seeds/plan quietly $out/seeds-kernels.log $release/cgc_conformance_tests --gtest_brief=1 &
+  # A child of this shell, which the trap ends.
+  CGC_KEEP_PLANS=$seeds/plan $release/cgc_conformance_tests --gtest_brief=1 >$out/seeds-kernels.log 2>&1 &
   local kernels=$!
-  trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
   quietly $out/seeds.log .venv/bin/python tests/fuzz/make_seeds.py $release/cgc $seeds
   CGC_KEEP_PLANS=$seeds/plan quietly $out/seeds.log \
     $release/cgc_numerics_tests --gtest_filter='*Lowered.*' --gtest_brief=1
-  wait "$kernels"
+  wait "$kernels" || fail "cgc_conformance_tests failed (all of its output: $out/seeds-kernels.log)"
   touch $seeds/complete
 }
 make_seeds

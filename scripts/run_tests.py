@@ -452,7 +452,7 @@ def main():
             entry.cases = [Case(entry.name)]
             entries.insert(0, entry)
     entries = [entry for entry in entries if entry.cases]
-    for entry in entries:  # Whichever others run.
+    for entry in entries:  # The order does not depend on the other entries.
         entry.cases = shuffled(entry.cases, random.Random(f"{options.seed} {entry.name}"))
     if options.list:
         for entry in entries:

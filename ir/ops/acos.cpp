@@ -11,8 +11,8 @@ const OpDef defs::Acos = {
     .gradient =
         [](GradientBuilder &b) {
           Value *squared = b.mul(b.arg("self"), b.arg("self"));
-          Value *slope = b.call(OpKind::Rsqrt, {b.call(OpKind::Rsub, {squared, 1.0})});
-          b.set("self", b.mul(b.neg(b.grad()), slope));
+          Value *derivative = b.call(OpKind::Rsqrt, {b.call(OpKind::Rsub, {squared, 1.0})});
+          b.set("self", b.mul(b.neg(b.grad()), derivative));
           return Status::ok();
         },
     .doc = "acos(self), elementwise; integers and bools give f32.",

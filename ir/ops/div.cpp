@@ -34,8 +34,8 @@ const OpDef defs::Div = {
           if (b.needs("self"))
             b.set("self", b.div(b.grad(), b.arg("other")));
           if (b.needs("other")) {
-            Value *slope = b.div(b.result(), b.arg("other"));
-            b.set("other", b.mul(b.neg(b.grad()), slope));
+            Value *derivative = b.div(b.result(), b.arg("other"));
+            b.set("other", b.mul(b.neg(b.grad()), derivative));
           }
           return Status::ok();
         },

@@ -11,16 +11,15 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
 #include <map>
-#include <numeric>
 #include <string>
 
 namespace cgc::test {
 
 /// Writes a plan with the kernel launch of `sample` alone, whose dense results are the plan's
 /// outputs, to the folder that the environment variable CGC_KEEP_PLANS names. Keeps the smallest
-/// plan of each kernel and choice of optional operands. Does nothing without the variable.
+/// plan of each kernel and choice of optional operands. Does nothing without the variable, or if a
+/// result is not dense.
 inline void keepPlan(SamplePlan sample) {
   const char *folder = std::getenv("CGC_KEEP_PLANS");
   if (!folder)
@@ -59,17 +58,16 @@ inline void keepPlan(SamplePlan sample) {
   bucket.tensors.resize(bucket.tensors.size() - 2);
   bucket.arenaBytes = 0;
 
-  uint64_t elements = 0;
+  uint64_t bytes = 0;
   for (const Weight &weight : sample.plan.weights)
-    elements +=
-        std::accumulate(weight.sizes.begin(), weight.sizes.end(), uint64_t(1), std::multiplies());
+    bytes += *tensorBytes(weight.dtype, weight.sizes);
   for (const auto *list : {&bucket.inputs, &bucket.outputs})
     for (const IoTensor &io : *list)
-      elements += std::accumulate(io.sizes.begin(), io.sizes.end(), uint64_t(1), std::multiplies());
+      bytes += *tensorBytes(io.dtype, io.sizes);
   static std::map<std::string, uint64_t> kept;
-  if (const auto it = kept.find(name); it != kept.end() && it->second <= elements)
+  if (const auto it = kept.find(name); it != kept.end() && it->second <= bytes)
     return;
-  kept[name] = elements;
+  kept[name] = bytes;
   const Status status =
       writePlan(sample.plan, sample.weightSpans(), std::filesystem::path(folder) / name);
   EXPECT_TRUE(status.isOk()) << status.message();

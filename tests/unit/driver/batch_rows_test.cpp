@@ -102,10 +102,9 @@ TEST(BatchRows, DependOnTheBatchIfANumberDoes) {
   EXPECT_THAT(rows.reason, HasSubstr("its argument 'other' is"));
 }
 
-TEST(BatchRows, DependOnTheBatchIfABranchDoes) {
-  const std::string body = R"(
-    %0 = aten.size(%x) {dim=0} : dynamic
-    %1 = prim.equal(%0, 1) : dynamic loc("model.py":8)
+/// The body of a method that runs other ops if this comparison of its batch, %0, holds.
+std::string bodyWithBranch(const std::string &comparison) {
+  return "%0 = aten.size(%x) {dim=0} : dynamic\n%1 = " + comparison + R"(
     prim.if(%1)
     %2 = aten.neg(%x) : dynamic
     prim.else()
@@ -113,6 +112,10 @@ TEST(BatchRows, DependOnTheBatchIfABranchDoes) {
     %4 = prim.end_if([%2], [%3]) : dynamic
     output %4
   )";
+}
+
+TEST(BatchRows, DependOnTheBatchIfABranchDoes) {
+  const std::string body = bodyWithBranch("prim.equal(%0, 1) : dynamic loc(\"model.py\":8)");
   for (const std::vector<int64_t> &batches : {std::vector<int64_t>{1, 3}, {3}}) {
     const PlanData plan = compiledBody(body, batches); // Even if all buckets take one side.
     const BatchRows &rows = plan.entries.at(0).rows;
@@ -124,19 +127,8 @@ TEST(BatchRows, DependOnTheBatchIfABranchDoes) {
   }
 }
 
-/// What is said of a method that runs other ops if this comparison of its batch, %0, holds.
 BatchRows rowsOfBranch(const std::string &comparison) {
-  return compiledBody("%0 = aten.size(%x) {dim=0} : dynamic\n%1 = " + comparison + R"( : dynamic
-    prim.if(%1)
-    %2 = aten.neg(%x) : dynamic
-    prim.else()
-    %3 = aten.relu(%x) : dynamic
-    %4 = prim.end_if([%2], [%3]) : dynamic
-    output %4
-  )",
-                      {3})
-      .entries.at(0)
-      .rows;
+  return compiledBody(bodyWithBranch(comparison + " : dynamic"), {3}).entries.at(0).rows;
 }
 
 TEST(BatchRows, DependOnTheBatchIfABranchDiffersForABatchOfOne) {
