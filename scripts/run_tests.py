@@ -38,6 +38,9 @@ MOST_CASES = 100  # Of a shard.
 # What makes LibTorch choose other kernels. Entries with the label `libtorch` run a sample of their cases under each.
 SETTINGS = [f"ATEN_CPU_CAPABILITY={value}" for value in ("default", "avx2", "avx512")] + [
     f"MKL_ENABLE_INSTRUCTIONS={value}" for value in ("SSE4_2", "AVX2", "AVX512")] + ["ONEDNN_MAX_CPU_ISA=AVX2"]
+# The flags of a processor without which a setting makes LibTorch run instructions that it does not have.
+NEEDED_FLAGS = {"ATEN_CPU_CAPABILITY=avx2": {"avx2", "fma"},
+                "ATEN_CPU_CAPABILITY=avx512": {"avx512f", "avx512bw", "avx512vl", "avx512dq", "fma"}}
 NOT_LISTED = "(its cases)"  # In place of the cases of a program that does not list them.
 AT_EXIT = "(at exit of a shard)"  # In place of a case, if a process failed after its cases had passed.
 SAMPLE = 1 / 50  # The part of the cases that runs under one setting.
@@ -100,6 +103,15 @@ def entries_of(preset):
             limit = properties.get("TIMEOUT", limit)
         yield Entry(test["name"], test.get("command", []), labels, properties.get("ENVIRONMENT", []), limit, properties.get("RUN_SERIAL", False),
                     properties.get("FIXTURES_SETUP", []), properties.get("FIXTURES_REQUIRED", []))
+
+
+def flags_of_processor(cpuinfo=Path("/proc/cpuinfo")):
+    return set(re.search(r"^flags\s*: (.*)$", cpuinfo.read_text(), re.MULTILINE)[1].split())
+
+
+def settings_for(flags):
+    """Those of SETTINGS that a processor with these flags can run under."""
+    return [setting for setting in SETTINGS if NEEDED_FLAGS.get(setting, set()) <= flags]
 
 
 def environment_of(entry):
@@ -439,11 +451,16 @@ def main():
                        and (not options.file or any(case.where.startswith(f"{f}:") or case.where.startswith(f"{f.rstrip('/')}/")
                                                     for f in options.file))]
     if options.settings != "none":
+        possible = settings_for(flags_of_processor())
+        if options.settings in SETTINGS and options.settings not in possible:
+            parser.error(f"this processor cannot run under {options.settings}")
+        if missing := [setting for setting in SETTINGS if setting not in possible]:
+            print(f"this processor cannot run under {', '.join(missing)}", file=sys.stderr)
         machine = entries if options.settings == "sample" else []
         entries = machine + [
             Entry(f"{e.name} {setting}", e.command, e.labels, [*e.environment, setting, f"CGC_TEST_VARIANT={setting}"], e.seconds, e.serial, [], e.requires,
                   [c for c in e.cases if options.settings != "sample" or zlib.crc32(f"{setting} {c.name}".encode()) < SAMPLE * 2**32])
-            for setting in ([options.settings] if options.settings in SETTINGS else SETTINGS) for e in entries
+            for setting in ([options.settings] if options.settings in SETTINGS else possible) for e in entries
             if "libtorch" in e.labels and "families" not in e.labels and not e.problem]
     # What another entry requires comes with it.
     needed = {fixture for e in entries if e.cases for fixture in e.requires}

@@ -183,10 +183,19 @@ class Main(unittest.TestCase):
         self.assertEqual(len(names("--file", "tests/run_tests")), 60)
         self.assertEqual(names("--file", "tests/run"), [])
         everywhere = names("--filter", "*/7", "--label", "libtorch", "--settings", "all")
-        self.assertEqual(everywhere, sorted(f"labeled {setting} {one}" for setting in run_tests.SETTINGS))
+        possible = run_tests.settings_for(run_tests.flags_of_processor())
+        self.assertEqual(everywhere, sorted(f"labeled {setting} {one}" for setting in possible))
         sampled = names("--label", "libtorch", "--settings", "sample")
         self.assertEqual(len([name for name in sampled if name.startswith("labeled All")]), 20)
         self.assertEqual(names("--filter", "*/7", "--settings", run_tests.SETTINGS[0]), [f"labeled {run_tests.SETTINGS[0]} {one}"])
+
+    def test_a_processor_has_the_settings_that_it_can_run(self):
+        cpuinfo = self.root / "cpuinfo"
+        cpuinfo.write_text("processor\t: 0\nflags\t\t: fpu sse4_2 avx2 fma\nbugs\t\t: none\n")
+        possible = run_tests.settings_for(run_tests.flags_of_processor(cpuinfo))
+        self.assertEqual(set(run_tests.SETTINGS) - set(possible), {"ATEN_CPU_CAPABILITY=avx512"})
+        cpuinfo.write_text("flags\t\t: fpu sse4_2\n")
+        self.assertEqual(len(run_tests.settings_for(run_tests.flags_of_processor(cpuinfo))), len(run_tests.SETTINGS) - 2)
 
     def test_a_filter_that_matches_nothing_is_an_error(self):
         status, output, results = self.run_it("--filter", "NoSuchCase")
