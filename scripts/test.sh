@@ -14,6 +14,8 @@ setup
 
 stages=build/tests/stages.tsv
 : >$stages
+rm -rf build/tests/stages
+mkdir build/tests/stages
 job=
 # A signal to this shell ends the stage with all of its processes.
 interrupt() {
@@ -23,13 +25,13 @@ interrupt() {
 }
 trap interrupt INT TERM
 # stage NAME COMMAND...: runs the command in a process group of its own, and records when it began, its seconds and its
-# exit status.
+# exit status, and in build/tests/stages its output.
 stage() {
   local name=$1 begin=$EPOCHSECONDS status=0
   shift
   say "$name"
   set -m
-  (set +m; set -e; "$@") 8>&- </dev/null &
+  (set +m; set -e; "$@" 2>&1 | tee "build/tests/stages/$name.log") 8>&- </dev/null &
   job=$!
   set +m
   wait "$job" || status=$?

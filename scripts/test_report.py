@@ -18,6 +18,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ROOT / "build/tests"
 SLOW_SECONDS = 20  # A case that takes longer needs a reason in SLOW.
+LAST_LINES = 20  # Of the output of a failed stage.
 QUICK = "tests of the change"
 SLOW = ROOT / "tests/slow_cases.txt"
 
@@ -99,6 +100,10 @@ def main():
         failures.append(f"{skips} of {len(release)} tests skip, more than 3 %; run them by the reference executor (docs/kernels.md)")
     failed_stages = sum(stage.status != 0 and not preset_of(stage.name) for stage in stages)
     everything["failed"] += failed_stages
+    for stage in stages:
+        log = TESTS / f"stages/{stage.name}.log"
+        if stage.status != 0 and log.exists():
+            lines += ["", f"the end of {log.relative_to(ROOT)}", *log.read_text(errors="replace").splitlines()[-LAST_LINES:]]
     if failures:
         everything["failed"] = max(everything["failed"], 1)
         lines += ["", "FAILED: " + "; ".join(failures)]

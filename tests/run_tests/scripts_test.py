@@ -67,7 +67,12 @@ class Report(unittest.TestCase):
         self.stage("tests, release", 1)
         self.results("release", case("A.1"), case("A.2", "crashed"), case("A.3", "never run"))
         self.stage("fuzzing", 1)
+        log = self.root / "build/tests/stages/fuzzing.log"
+        log.parent.mkdir(parents=True)
+        log.write_text("".join(f"line {i}\n" for i in range(100)))
         status, output = self.report()
+        self.assertIn("the end of build/tests/stages/fuzzing.log\nline 80\n", output)
+        self.assertNotIn("line 79\n", output)
         self.assertEqual(status, 1)
         self.assertEqual(output.splitlines()[-1], "1 passed, 3 failed, 0 skipped")
         self.assertIn("FAILED: stage tests, release; stage fuzzing", output)
