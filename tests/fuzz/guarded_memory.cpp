@@ -3,10 +3,13 @@
 // uninstrumented code. The linker redirects calloc and free to __wrap_calloc and __wrap_free
 // (--wrap).
 #include "runtime/base/checked.h"
+#include "tests/fuzz/require.h"
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -40,7 +43,7 @@ extern "C" void *__wrap_calloc(size_t count, size_t elementBytes) {
   if (begin == MAP_FAILED)
     return nullptr;
   std::byte *const guard = static_cast<std::byte *>(begin) + *usable;
-  ::mprotect(guard, page, PROT_NONE);
+  CGC_REQUIRE(::mprotect(guard, page, PROT_NONE) == 0, std::strerror(errno));
   void *const data = guard - *cgc::alignUp(*bytes, alignof(std::max_align_t));
   const std::lock_guard lock(mutex);
   allocations()[data] = {begin, *all};

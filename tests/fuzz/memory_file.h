@@ -1,9 +1,12 @@
 // MemoryFile: an in-memory file (memfd), for readers that take a path.
 #pragma once
 
+#include "tests/fuzz/require.h"
+
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include <sys/mman.h>
@@ -14,8 +17,7 @@ namespace cgc::fuzz {
 class MemoryFile final {
 public:
   MemoryFile(const uint8_t *data, size_t size) : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {
-    if (fd_ < 0 || ::write(fd_, data, size) != ssize_t(size))
-      std::abort();
+    CGC_REQUIRE(fd_ >= 0 && ::write(fd_, data, size) == ssize_t(size), std::strerror(errno));
   }
   MemoryFile(const MemoryFile &) = delete;
   MemoryFile &operator=(const MemoryFile &) = delete;
