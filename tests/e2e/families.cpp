@@ -12,15 +12,15 @@ namespace cgc::e2e {
 namespace {
 
 /// The largest relative L2 to LibTorch that a test accepts, by what was recorded for the page.
-/// Where results were equal, the plan makes LibTorch's own calls, so that they are equal on any
-/// processor; in real size this has been seen on one only. Elsewhere a processor with other
+/// Where results were equal, the plan makes LibTorch's own calls, with operands at other addresses,
+/// from which some of its kernels choose an order of additions. Elsewhere a processor with other
 /// instructions adds in another order.
 double boundOf(const std::string &family, const std::string &column) {
   static const nlohmann::json recorded =
       nlohmann::json::parse(readFile(test::sourceDir() / "tests/data/supported_models.json"));
   for (const auto &result : recorded["results"])
     if (result["family"] == family && result["column"] == column)
-      return result["relative_l2"] != 0 ? 1e-5 : column == "real" ? 1e-6 : 0;
+      return result["relative_l2"] != 0 ? 1e-5 : 1e-6;
   return 1e-5; // SupportedModels.AreThoseOfTheTests finds what is missing.
 }
 
