@@ -116,6 +116,9 @@ bool Tensor::read(nb::handle array, const char *what, std::optional<cgc_dtype> d
 }
 
 Tensor::Tensor(nb::handle array, const char *what, bool writable) {
+  // torch exports the memory of a tensor with the negative bit, which has the numbers negated.
+  if (nb::hasattr(array, "is_neg") && nb::cast<bool>(array.attr("is_neg")()))
+    refuse(what, "is the negative of its memory (torch's negative bit); give x.resolve_neg()");
   const auto readAs = [&](nb::handle object, std::optional<cgc_dtype> dtype) {
     return writable ? read<Writable>(object, what, dtype) : read<Readable>(object, what, dtype);
   };

@@ -51,6 +51,13 @@ def test_inputs_may_require_gradients(tiny, expected, image):
     assert_allclose(features.numpy(), expected["image_features"], **TOLERANCE)
 
 
+def test_negated_lazily(tiny, image):
+    negated = torch._neg_view(image)
+    with pytest.raises(cgc.Error, match=r"the negative of its memory.*x\.resolve_neg\(\)"):
+        tiny.run("encode_image", negated)
+    assert_allclose(tiny.run("encode_image", negated.resolve_neg()).numpy(), tiny.run("encode_image", -image).numpy())
+
+
 @pytest.mark.parametrize(("plan", "dtype"), [("half", torch.float16), ("bfloat", torch.bfloat16)])
 def test_half_precision(plans, expected, image, plan, dtype):
     with cgc.load(plans / f"{plan}.cgplan", executor="reference") as session:
