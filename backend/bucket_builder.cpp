@@ -4,7 +4,9 @@
 #include "backend/kernels.h"
 #include "backend/memory_plan.h"
 #include "runtime/base/check.h"
+#include "runtime/base/printable.h"
 #include "runtime/plan/aten_ops.h"
+#include "runtime/plan/names.h"
 
 namespace cgc::backend {
 namespace {
@@ -64,10 +66,13 @@ Place transposed(Place place) {
 LocationId LocationTable::add(const ir::Loc &loc) {
   if (!loc.isKnown())
     return kNoLocation;
-  auto next = static_cast<uint32_t>(locations_.size());
-  auto [it, isNew] = index_.try_emplace({loc.file, loc.line, loc.module}, next);
+  // The model's file may have any names. Those of a plan are short and printable.
+  constexpr size_t kMost = kMaxNameBytes / 2;
+  SourceLocation location{printable(loc.file, kMost), loc.line, printable(loc.module, kMost)};
+  const auto next = static_cast<uint32_t>(locations_.size());
+  auto [it, isNew] = index_.try_emplace({location.file, location.line, location.module}, next);
   if (isNew)
-    locations_.push_back({loc.file, loc.line, loc.module});
+    locations_.push_back(std::move(location));
   return LocationId{it->second};
 }
 

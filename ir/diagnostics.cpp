@@ -3,6 +3,7 @@
 
 #include "ir/fallback.h"
 #include "ir/text/text.h"
+#include "runtime/base/printable.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -27,6 +28,18 @@ std::string lineWithCaret(const Diagnostic &error) {
   for (char c : llvm::StringRef(error.lineText).take_front(error.column - 1))
     blanks += c == '\t' ? '\t' : ' ';
   return "  " + error.lineText + "\n  " + blanks + "^\n";
+}
+
+/// `text`, parts of which may come from the model's file, with escapes for what would change what a
+/// terminal shows, line by line.
+std::string shown(llvm::StringRef text) {
+  constexpr size_t kMostBytes = 10000;
+  std::string lines;
+  llvm::SmallVector<llvm::StringRef> parts;
+  text.split(parts, '\n');
+  for (const auto &[i, line] : llvm::enumerate(parts))
+    lines += (i ? "\n" : "") + printable(std::string_view(line.data(), line.size()), kMostBytes);
+  return lines;
 }
 
 } // namespace
@@ -71,15 +84,15 @@ void Diagnostics::errorAt(const void *object, Diagnostic diagnostic) {
 std::string Diagnostics::render(size_t first) const {
   std::string text;
   for (const Diagnostic &error : llvm::ArrayRef(errors_).drop_front(first)) {
-    text += position(error) + "error: " + error.message + "\n";
+    text += shown(position(error) + "error: " + error.message) + "\n";
     if (error.cause != Cause::None)
       text += "  to do: " + textOf(error.cause).fix.str() + "\n";
     if (!error.lineText.empty())
       text += lineWithCaret(error);
     if (!error.subject.empty())
-      text += "  " + error.subject + "\n";
+      text += "  " + shown(error.subject) + "\n";
     if (!error.loc.module.empty())
-      text += "  in module '" + error.loc.module + "'\n";
+      text += "  in module '" + shown(error.loc.module) + "'\n";
   }
   return text;
 }

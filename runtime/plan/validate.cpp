@@ -46,8 +46,9 @@ public:
     CGC_TRY(count(plan_.weights.size(), 0, kMaxItems, "weights"));
     CGC_TRY(count(plan_.locations.size(), 0, kMaxItems, "locations"));
     for (const SourceLocation &location : plan_.locations)
-      if (!isPrintableUtf8(location.file) || !isPrintableUtf8(location.module))
-        return fail("a source location is not printable text");
+      for (const std::string &text : {location.file, location.module})
+        if (!isPrintableUtf8(text) || text.size() > kMaxNameBytes)
+          return fail("a source location is not printable text, or too long");
     CGC_TRY(checkWeights());
     CGC_TRY(checkStates());
     CGC_TRY(checkOpLibraries());

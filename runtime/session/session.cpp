@@ -29,8 +29,10 @@ Result<std::shared_ptr<ServedPlan>> ServedPlan::create(std::shared_ptr<const Pla
   // Each context would train parameters of its own. Random numbers and counts may differ.
   const std::vector<State> &states = plan->data().states;
   if (std::ranges::find(states, StateRole::Parameter, &State::role) != states.end())
-    return Status(Code::Usage, "the plan trains parameters, and a session serves fixed ones: it is "
-                               "a training plan; run it with `cgc train` or cgc::Trainer");
+    return Status(Code::Usage,
+                  "the plan trains parameters, and a session serves fixed ones: it is "
+                  "a training plan; run it with `cgc train`, or with the trainer of the "
+                  "C++ and C APIs");
   const auto served = std::make_shared<ServedPlan>(std::move(plan), options);
   int64_t created = 0;
   for (const int device : options.devices) {

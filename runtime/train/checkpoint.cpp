@@ -150,11 +150,11 @@ Status Trainer::Impl::checkFileNames() const {
     for (const FileTensor &tensor : tensorsOf(file, /*microBatches=*/1)) {
       if (tensor.name == kNotesName)
         return {Code::Usage, "state '" + tensor.state->name + "' would be called '" + tensor.name +
-                                 "' in a checkpoint, the name of its notes; give another "
-                                 "TrainerOptions::prefix"};
+                                 "' in a checkpoint, the name of its notes; give " +
+                                 options.words.prefix};
       if (!names.insert(tensor.name).second)
         return {Code::Usage, "two states would be called '" + tensor.name +
-                                 "' in a checkpoint; give another TrainerOptions::prefix"};
+                                 "' in a checkpoint; give " + options.words.prefix};
     }
   }
   return Status::ok();

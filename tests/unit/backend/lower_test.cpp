@@ -1,6 +1,7 @@
 // Tests of lower(): views without records, where outputs are written, weights, locations, buckets,
 // and errors.
 #include "backend/bucket_builder.h"
+#include "runtime/plan/names.h"
 #include "tests/unit/backend/lowered.h"
 
 #include <gmock/gmock.h>
@@ -31,6 +32,16 @@ TEST(Lower, ViewsMakeNoRecords) {
   EXPECT_THAT(read.strides, ElementsAre(12, 1));
   EXPECT_EQ(written(bucket, 0), (Slot{BufferKind::Output, 0, 0}));
   EXPECT_EQ(bucket.arenaBytes, 0u);
+}
+
+TEST(Lower, LocationsOfAPlanAreShortAndPrintable) {
+  LocationTable table;
+  table.add({"dir\xe2\x80\xae/model.py", 7, std::string(5000, 'm')});
+  table.add({"dir\xe2\x80\xae/model.py", 7, std::string(5000, 'm')});
+  const std::vector<SourceLocation> locations = table.take();
+  ASSERT_EQ(locations.size(), 1u);
+  EXPECT_EQ(locations[0].file, "dir\\xe2\\x80\\xae/model.py");
+  EXPECT_LE(locations[0].module.size(), kMaxNameBytes);
 }
 
 TEST(Lower, OutputsAreCopiedOnlyWhereTheyMustBe) {

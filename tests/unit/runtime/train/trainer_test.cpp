@@ -272,7 +272,12 @@ TEST_F(TrainedPlan, NamesThatWouldBeEqualInAFileAreRefused) {
   SamplePlan sample = trainingPlan(kTestDevice);
   sample.plan.states[1].name = "m.w";
   EXPECT_THAT(create(planOf(sample), {.prefix = "m."}).status().message(),
-              HasSubstr("two states would be called 'w'"));
+              HasSubstr("two states would be called 'w' in a checkpoint; give another "
+                        "TrainerOptions::prefix"));
+  EXPECT_THAT(create(planOf(sample), {.prefix = "m.", .words = {.prefix = "another --prefix"}})
+                  .status()
+                  .message(),
+              HasSubstr("give another --prefix"));
   sample.plan.states[1].name = "m.__metadata__";
   EXPECT_THAT(create(planOf(sample), {.prefix = "m."}).status().message(),
               HasSubstr("state 'm.__metadata__' would be called '__metadata__' in a checkpoint"));
