@@ -119,6 +119,13 @@ private:
   }
 
   Status lowerCall(const ir::Node &node) {
+    CGC_TRY(placeResults(node));
+    noteShiftedIndex(node, builder_);
+    return Status::ok();
+  }
+
+  /// Adds the records of a call and places its results.
+  Status placeResults(const ir::Node &node) {
     if (ir::hasTrait(node.op(), ir::kView)) {
       CGC_ASSIGN_OR_RETURN(bool placed, placeView(node));
       if (placed)

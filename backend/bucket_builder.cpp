@@ -271,6 +271,12 @@ std::optional<BucketBuilder::InputView> BucketBuilder::inputViewOf(const Place &
   return coversStorage(place) ? storage.inputView : std::nullopt;
 }
 
+/// a - b; nothing if that overflows.
+static std::optional<int64_t> difference(int64_t a, int64_t b) {
+  int64_t result = 0;
+  return __builtin_sub_overflow(a, b, &result) ? std::nullopt : std::optional(result);
+}
+
 void BucketBuilder::noteCopy(const Place &source, const Place &copy,
                              std::optional<int64_t> exempt) {
   std::optional<InputView> &view = storages_[copy.storage].inputView;
@@ -282,12 +288,27 @@ void BucketBuilder::noteCopy(const Place &source, const Place &copy,
       (source.dtype != copy.dtype && copy.dtype != DType::I64 && copy.dtype != DType::I32))
     return;
   view = inputViewOf(source);
-  if (!view || !exempt || view->exempt == exempt)
+  if (!view || !exempt)
     return;
-  if (view->exempt) // An input has one such value.
+  const std::optional<int64_t> element = difference(*exempt, view->added);
+  if (!element || (view->exempt && view->exempt != element)) // An input has one such value.
     view.reset();
   else
-    view->exempt = exempt;
+    view->exempt = element;
+}
+
+void BucketBuilder::noteSum(const Place &source, int64_t number, const Place &sum) {
+  std::optional<InputView> &view = storages_[sum.storage].inputView;
+  view.reset();
+  if (!coversStorage(sum) || source.sizes != sum.sizes || source.dtype != sum.dtype)
+    return;
+  view = inputViewOf(source);
+  int64_t added = 0;
+  // The number in place of an exempt element would be an index too.
+  if (!view || view->exempt || __builtin_add_overflow(view->added, number, &added))
+    view.reset();
+  else
+    view->added = added;
 }
 
 void BucketBuilder::boundInput(const Place &indices, int64_t bound, bool wraps) {
@@ -298,9 +319,13 @@ void BucketBuilder::boundInput(const Place &indices, int64_t bound, bool wraps) 
   IoTensor &input = inputs_[storages_[view->storage].index];
   if (isFloating(input.dtype) || input.dtype == DType::Bool)
     return;
-  IndexBound added{.upperBound = bound,
+  const auto least = difference(wraps ? -bound : 0, from->added),
+             end = difference(bound, from->added);
+  if (!least || !end)
+    return;
+  IndexBound added{.end = *end,
                    .offset = static_cast<int64_t>(view->offset / dtypeSize(view->dtype)),
-                   .wraps = wraps,
+                   .least = *least,
                    .exempt = from->exempt};
   if (coversStorage(*view)) {
     const ir::Dims dense = ir::contiguousStrides(input.sizes);
@@ -319,8 +344,8 @@ void BucketBuilder::boundInput(const Place &indices, int64_t bound, bool wraps) 
   for (IndexBound &known : input.indexBounds)
     if (known.offset == added.offset && known.sizes == added.sizes &&
         known.strides == added.strides && known.exempt == added.exempt) {
-      known.upperBound = std::min(known.upperBound, bound);
-      known.wraps &= wraps;
+      known.least = std::max(known.least, added.least);
+      known.end = std::max(std::min(known.end, added.end), known.least + 1);
       return;
     }
   if (input.indexBounds.size() < kMaxIndexBounds)

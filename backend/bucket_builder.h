@@ -102,11 +102,14 @@ public:
   void beginNode(const ir::Node &node) { location_ = locations_.add(node.loc()); }
   TensorId tensor(const Place &place);
   /// Requires the values of `indices` to be in [0, bound), or in [-bound, bound) if they wrap, if
-  /// they are elements of an integer input or a copy of some.
+  /// they are elements of an integer input, a copy of some, or such plus a number.
   void boundInput(const Place &indices, int64_t bound, bool wraps = false);
   /// Notes that `copy` has the elements of `source`, of the same sizes, for boundInput(). The ones
   /// that equal `exempt`, if given, are 0 in the copy.
   void noteCopy(const Place &source, const Place &copy, std::optional<int64_t> exempt = {});
+  /// Notes that `sum` has the elements of `source`, of the same sizes and dtype, plus `number`, for
+  /// boundInput().
+  void noteSum(const Place &source, int64_t number, const Place &sum);
   /// A constant or a placed value as an argument of an ATen overload.
   AtenArg arg(const ir::Arg &arg);
   /// Adds a call that computes into `outputs`: an overload with true `out` arguments, or one that
@@ -144,16 +147,17 @@ public:
   FinishedBucket finish(bool branches);
 
 private:
-  /// A view of an input, but for the elements that equal `exempt`.
+  /// The elements of a view of an input plus `added`, but for those that equal `exempt`.
   struct InputView {
     Place place;
     std::optional<int64_t> exempt = std::nullopt;
+    int64_t added = 0;
   };
   struct Storage {
     BufferKind kind;
     uint32_t index;
     uint64_t bytes;
-    std::optional<InputView> inputView = std::nullopt; ///< What it is a copy of.
+    std::optional<InputView> inputView = std::nullopt; ///< Whose elements it has.
   };
   Place newStorage(BufferKind kind, uint32_t index, const ir::TensorType &type);
   /// The dense place of a whole state.

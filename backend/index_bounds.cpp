@@ -1,6 +1,9 @@
 // Index bounds: the limits of each op that reads indices, and values that are replaced before.
 #include "backend/index_bounds.h"
 
+#include <limits>
+#include <utility>
+
 namespace cgc::backend {
 namespace {
 
@@ -66,6 +69,21 @@ void boundIndices(const ir::Node &node, BucketBuilder &builder) {
   default:
     return;
   }
+}
+
+void noteShiftedIndex(const ir::Node &node, BucketBuilder &builder) {
+  const bool subtracts = node.is(ir::OpKind::Sub);
+  if (!subtracts && !node.is(ir::OpKind::Add))
+    return;
+  const ir::Arg *tensor = &node.arg("self"), *other = &node.arg("other");
+  if (!subtracts && !tensor->isValue())
+    std::swap(tensor, other);
+  const auto *number = other->getIf<int64_t>();
+  if (!tensor->isValue() || !number || node.arg("alpha") != ir::Arg(1) ||
+      (subtracts && *number == std::numeric_limits<int64_t>::min()))
+    return;
+  builder.noteSum(builder.place(tensor->value()), subtracts ? -*number : *number,
+                  builder.place(node.result()));
 }
 
 void noteReplacedIndex(const ir::Node &node, BucketBuilder &builder) {

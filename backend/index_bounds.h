@@ -13,4 +13,8 @@ void boundIndices(const ir::Node &node, BucketBuilder &builder);
 /// 0, if it does: where(x != -100, x, 0). The value is then no index of what reads the result.
 void noteReplacedIndex(const ir::Node &node, BucketBuilder &builder);
 
+/// Notes for `node`, lowered, that it adds a number to a tensor of integers, if it does, as in
+/// labels - 1.
+void noteShiftedIndex(const ir::Node &node, BucketBuilder &builder);
+
 } // namespace cgc::backend

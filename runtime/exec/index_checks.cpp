@@ -55,8 +55,7 @@ Status outOfRange(const IoTensor &input, const IndexBound &bound, int64_t elemen
                   std::span<const int64_t> sizes, int64_t value) {
   return {Code::Usage, "input '" + input.name + "': " + elementText(element, sizes) + " is " +
                            std::to_string(value) + ", but the model reads it as an index from " +
-                           std::to_string(bound.lowerBound()) + " to " +
-                           std::to_string(bound.upperBound - 1) +
+                           std::to_string(bound.least) + " to " + std::to_string(bound.end - 1) +
                            (bound.exempt ? ", or " + std::to_string(*bound.exempt) : "")};
 }
 
@@ -158,9 +157,9 @@ Status IndexChecks::enqueue(const IoTensor &input, const std::byte *data,
     const OperandView reads[] = {{input.dtype, bound.sizes, bound.strides, width},
                                  {DType::I64, kReportSizes, {}, sizeof(int64_t)}};
     // The address of the bound is its number: the plan outlives the checks.
-    const int64_t ints[] = {bound.lowerBound(),
-                            bound.upperBound,
-                            bound.exempt.value_or(bound.lowerBound()),
+    const int64_t ints[] = {bound.least,
+                            bound.end,
+                            bound.exempt.value_or(bound.least),
                             int64_t(reinterpret_cast<intptr_t>(&bound)),
                             range.begin,
                             range.count,

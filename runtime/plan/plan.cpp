@@ -150,11 +150,15 @@ std::optional<uint64_t> tensorExtent(const TensorRef &tensor) {
   return empty ? 0 : checkedMul(elements, dtypeSize(tensor.dtype));
 }
 
-std::optional<int64_t> leastBound(const IoTensor &input) {
-  std::optional<int64_t> least;
-  for (const IndexBound &bound : input.indexBounds)
-    least = std::min(least.value_or(bound.upperBound), bound.upperBound);
-  return least;
+std::optional<IndexRange> indexRange(const IoTensor &input) {
+  std::optional<IndexRange> range;
+  for (const IndexBound &bound : input.indexBounds) {
+    if (!range)
+      range = {bound.least, bound.end};
+    range->least = std::max(range->least, bound.least);
+    range->end = std::min(range->end, bound.end);
+  }
+  return range;
 }
 
 bool isDense(std::span<const int64_t> sizes, std::span<const int64_t> strides) {

@@ -27,7 +27,7 @@
 namespace cgc {
 
 /// The version of the file format. A reader accepts this version only.
-inline constexpr uint32_t kPlanFormatVersion = 10;
+inline constexpr uint32_t kPlanFormatVersion = 11;
 /// The version of the launch record's argument lists: reads, writes, ints, floats.
 inline constexpr uint32_t kKernelAbi = 1;
 /// Alignment of weights in the file and of buffers in the arena, in bytes.
@@ -200,20 +200,20 @@ inline constexpr size_t kMaxRank = 16;
 /// The bounds that one input may have. A check of its indices reads each element so often at most.
 inline constexpr size_t kMaxIndexBounds = 64;
 
-/// Elements of an integer input that index `upperBound` places. They are a strided view of the
-/// input: offset and strides are in elements.
+/// The elements of an integer input that the model reads as indices, perhaps after it has added a
+/// number to them: those in [least, end) are in range. They are a strided view of the input: offset
+/// and strides are in elements.
 struct IndexBound {
-  int64_t upperBound = 0;
+  int64_t end = 0;
   int64_t offset = 0;
   std::vector<int64_t> sizes = {}, strides = {};
-  /// Negative indices count from the end: the least is -upperBound. Otherwise it is 0.
-  bool wraps = false;
+  /// Negative if indices count from the end; above 0 if the model subtracts a number first.
+  int64_t least = 0;
   /// A value that the model replaces before it reads the index, such as the ignore_index of a loss.
   std::optional<int64_t> exempt = {};
 
-  int64_t lowerBound() const { return wraps ? -upperBound : 0; }
-  bool allows(int64_t index) const {
-    return (index >= lowerBound() && index < upperBound) || index == exempt;
+  bool allows(int64_t element) const {
+    return (element >= least && element < end) || element == exempt;
   }
   bool operator==(const IndexBound &) const = default;
 };
@@ -234,9 +234,12 @@ struct IoTensor {
   bool operator==(const IoTensor &) const = default;
 };
 
-/// The least bound of `input`'s indices, below which all of its values from 0 on are valid; nothing
-/// without bounds.
-CGC_API std::optional<int64_t> leastBound(const IoTensor &input);
+/// The integers in [least, end); none if `end` is not above `least`.
+struct IndexRange {
+  int64_t least, end;
+};
+/// The values that all bounds of `input`'s indices allow; nothing without bounds.
+CGC_API std::optional<IndexRange> indexRange(const IoTensor &input);
 
 /// An entry specialized to one concrete set of input shapes.
 struct Bucket {

@@ -73,11 +73,11 @@ public:
             tables(io.index_bounds()), io.batch_dim()};
   }
   IndexBound unpack(const fb::IndexBound &bound) {
-    return {bound.upper_bound(),
+    return {bound.end(),
             bound.offset(),
             vector<int64_t>(bound.sizes()),
             vector<int64_t>(bound.strides()),
-            boolean(bound.wraps()),
+            bound.least(),
             bound.exempt()};
   }
   TensorRef unpack(const fb::Tensor &t) {

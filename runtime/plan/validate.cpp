@@ -117,8 +117,8 @@ private:
     };
     if (isFloating(io.dtype) || io.dtype == DType::Bool)
       return refuse("that are no integers");
-    if (bound.upperBound < 1)
-      return refuse("is not positive");
+    if (bound.end <= bound.least)
+      return refuse("allows no index");
     if (bound.sizes.size() > kMaxRank)
       return refuse("has too many dimensions");
     const auto extent = tensorExtent({{}, io.dtype, bound.sizes, bound.strides});

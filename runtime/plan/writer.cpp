@@ -133,8 +133,8 @@ fbs::Offset<fb::Tensor> pack(fbs::FlatBufferBuilder &b, const TensorRef &t) {
 
 fbs::Offset<fb::IndexBound> pack(fbs::FlatBufferBuilder &b, const IndexBound &bound) {
   const auto sizes = b.CreateVector(bound.sizes), strides = b.CreateVector(bound.strides);
-  return fb::CreateIndexBound(b, bound.upperBound, bound.offset, sizes, strides, bound.wraps,
-                              bound.exempt);
+  return fb::CreateIndexBound(b, bound.end, bound.offset, sizes, strides, bound.exempt,
+                              bound.least);
 }
 
 fbs::Offset<fb::Io> pack(fbs::FlatBufferBuilder &b, const IoTensor &io) {

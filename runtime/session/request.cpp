@@ -161,8 +161,10 @@ Status RequestTable::checkForFallback(const Entry &entry, std::span<const Tensor
       // An index outside of its table would stop a GPU.
       const int64_t elements = int64_t(*bytes / dtypeSize(views[i].dtype));
       std::vector<IndexBound> &bounds = tensors[i].indexBounds;
+      const std::optional<IndexRange> range = indexRange(tensors[i]);
       for (IndexBound &bound : bounds) {
-        bound.upperBound = *leastBound(tensors[i]);
+        bound.least = range->least;
+        bound.end = range->end;
         bound.offset = 0;
         bound.sizes = {elements};
         bound.strides = {1};

@@ -24,7 +24,7 @@ SamplePlan plan() {
       {.name = "ids",
        .dtype = DType::I32,
        .sizes = {kRows, 3},
-       .indexBounds = {{.upperBound = 10, .offset = 1, .sizes = {kRows, 2}, .strides = {3, 1}}}}};
+       .indexBounds = {{.end = 10, .offset = 1, .sizes = {kRows, 2}, .strides = {3, 1}}}}};
   bucket.outputs = {{"y", DType::F32, sizes}};
   bucket.tensors = {dense(BufferKind::Input, 0, 0, DType::F32, sizes),
                     dense(BufferKind::Output, 0, 0, DType::F32, sizes)};

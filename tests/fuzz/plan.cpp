@@ -42,10 +42,11 @@ std::vector<std::byte> inputBytes(const IoTensor &io) {
   const size_t width = dtypeSize(io.dtype);
   if (isFloating(io.dtype))
     return bytes;
-  const int64_t largest = leastBound(io).value_or(1);
-  const uint64_t bound = io.dtype == DType::Bool ? 2 : std::clamp<int64_t>(largest, 1, 100);
+  const IndexRange range = indexRange(io).value_or(IndexRange{0, io.dtype == DType::Bool ? 2 : 1});
+  const auto least = std::clamp<int64_t>(range.least, 0, 100);
+  const uint64_t count = std::clamp<int64_t>(range.end - least, 1, 100);
   for (size_t i = 0; i < bytes.size(); ++i)
-    bytes[i] = i % width == 0 ? std::byte(uint8_t(bytes[i]) % bound) : std::byte{};
+    bytes[i] = i % width == 0 ? std::byte(least + uint8_t(bytes[i]) % count) : std::byte{};
   return bytes;
 }
 

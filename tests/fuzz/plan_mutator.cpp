@@ -30,7 +30,7 @@ template <class F> void fields(fb::RecordT &r, F &f) {
   f(r.branch);
 }
 template <class F> void fields(fb::IndexBoundT &bound, F &f) {
-  f(bound.upper_bound), f(bound.offset), f(bound.sizes), f(bound.strides), f(bound.wraps);
+  f(bound.end), f(bound.offset), f(bound.sizes), f(bound.strides), f(bound.least);
 }
 template <class F> void fields(fb::IoT &io, F &f) {
   f(io.name), f(io.dtype), f(io.sizes), f(io.index_bounds), f(io.batch_dim);

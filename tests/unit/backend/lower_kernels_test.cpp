@@ -542,7 +542,7 @@ TEST(Lower, GathersAlongADimensionAreOneKernelOnCuda) {
   const Bucket &bucket = plan->plan.entries[0].buckets[0];
   EXPECT_THAT(recordNames(bucket), ElementsAre("kernel gather", "kernel scatter_add_f32",
                                                "aten::gather.out", "aten::scatter_add.out"));
-  EXPECT_EQ(leastBound(bucket.inputs[1]), 5);
+  EXPECT_EQ(indexRange(bucket.inputs[1])->end, 5);
 }
 
 /// Rows without an id stay zeros.
@@ -607,8 +607,8 @@ TEST(Lower, FusedOpsAreOneKernelOnCuda) {
               ElementsAre("kernel patches_f16", "kernel tokens_f16", "kernel embedding_f16",
                           "kernel embedding_f16", "kernel add_layer_norm_f16", "kernel rows_f16",
                           "kernel normalize_f16"));
-  EXPECT_EQ(leastBound(bucket.inputs[4]), 9);
-  EXPECT_EQ(leastBound(bucket.inputs[6]), 5);
+  EXPECT_EQ(indexRange(bucket.inputs[4])->end, 9);
+  EXPECT_EQ(indexRange(bucket.inputs[6])->end, 5);
   EXPECT_EQ(std::get<KernelLaunch>(bucket.records[3].op).reads[2], kNoTensor);
   EXPECT_THAT(std::get<KernelLaunch>(bucket.records[4].op).ints, ElementsAre(10, 16, 10));
 }

@@ -285,7 +285,7 @@ TEST(Lower, EachOpThatReadsIndicesBoundsThem) {
   const std::string inputs = "%x: f32[4,7], %i: i64[2,3], %s: f32[2,3], %k: i64[3], %v: f32[3,7]";
   const std::vector<IndexBound> both = {{7, 0, {2, 3}, {3, 1}}}, one = {{4, 0, {3}, {1}}};
   IndexBound wraps = one[0];
-  wraps.wraps = true;
+  wraps.least = -4;
   const auto expectBoth = [&](const std::string &call) {
     expectBounds(inputs, call + "\noutput %0", "i", both);
   };
@@ -299,8 +299,30 @@ TEST(Lower, EachOpThatReadsIndicesBoundsThem) {
                "k", one);
   expectBounds(inputs, "%0 = aten.index(%x, [%k]) : f32[3,7]\noutput %0", "k", {wraps});
   expectBounds(inputs, "%0 = aten.index_put(%x, [%k], %v) : f32[4,7]\noutput %0", "k", {wraps});
-  wraps.upperBound = 7;
+  wraps.least = -7;
+  wraps.end = 7;
   expectBounds(inputs, "%0 = aten.index(%x, [none, %k]) : f32[4,3]\noutput %0", "k", {wraps});
+  // A number that is added first moves the range.
+  IndexBound shifted = one[0];
+  shifted.least = 1;
+  shifted.end = 5;
+  expectBounds(inputs,
+               "%0 = aten.sub(%k, 1) : i64[3]\n"
+               "%1 = aten.index_select(%x, %0) {dim=0} : f32[3,7]\noutput %1",
+               "k", {shifted});
+  shifted.least = -6;
+  shifted.end = 2;
+  expectBounds(inputs,
+               "%0 = aten.add(3, %k) : i64[3]\n%1 = aten.sub(%0, 1) : i64[3]\n"
+               "%2 = aten.index(%x, [%1]) : f32[3,7]\noutput %2",
+               "k", {shifted});
+  for (const char *other :
+       {"%0 = aten.mul(%k, 2) : i64[3]", "%0 = aten.sub(%k, 1) {alpha=2} : i64[3]",
+        "%0 = aten.add(%k, %k) : i64[3]"})
+    expectBounds(inputs,
+                 other +
+                     std::string("\n%1 = aten.index_select(%x, %0) {dim=0} : f32[3,7]\noutput %1"),
+                 "k", {});
   // What one op allows and another one does not is refused.
   expectBounds(inputs,
                "%0 = aten.index(%x, [none, %k]) : f32[4,3]\n"
@@ -335,6 +357,12 @@ TEST(Lower, AReplacedValueIsNoIndex) {
       %m = aten.ne(%w, -100) : bool[3]
       %c = aten.where(%m, %w, 0) : i64[3])",
               "n", {exempt});
+  // Classes from 1 on: the replaced value is that of the input.
+  IndexBound shifted{6, 0, {3}, {1}, 1, 0};
+  expectBound(R"(%k = aten.sub(%i, 1) : i64[3]
+      %m = aten.ne(%k, -1) : bool[3]
+      %c = aten.where(%m, %k, 0) : i64[3])",
+              "i", {shifted});
   // Not the replaced value, not the value that was compared, or not the same comparison.
   for (const char *classes : {R"(%m = aten.ne(%i, -100) : bool[3]
       %c = aten.where(%m, %i, 1) : i64[3])",

@@ -187,10 +187,10 @@ inline SamplePlan randomPlan(unsigned seed) {
       IoTensor &input = bucket.inputs.back();
       if (!isFloating(input.dtype) && input.dtype != DType::Bool && !input.sizes.empty() &&
           std::ranges::find(input.sizes, 0) == input.sizes.end())
-        input.indexBounds = {{.upperBound = 1 + upTo(100),
+        input.indexBounds = {{.end = 1 + upTo(100),
                               .sizes = {input.sizes.back()},
                               .strides = {1},
-                              .wraps = upTo(1) == 1,
+                              .least = -int64_t(upTo(100)),
                               .exempt = upTo(1) == 1
                                             ? std::optional<int64_t>(-int64_t(upTo(1)) * 100)
                                             : std::nullopt}};

@@ -95,13 +95,16 @@ double approximateNormal(std::mt19937_64 &engine) {
   return static_cast<double>(sum) * 0x1p-32;
 }
 
-/// The number of values that an integer input may take, from 0 up. At most 2^31.
-int64_t randomRange(const IoTensor &input) {
+/// The values of a random integer input: those that the plan allows from 0 on, or 0 and 1. At most
+/// 2^31.
+IndexRange randomRange(const IoTensor &input) {
   const int64_t largest = input.dtype == DType::I8    ? 127
                           : input.dtype == DType::U8  ? 255
                           : input.dtype == DType::I16 ? 32767
                                                       : std::numeric_limits<int32_t>::max();
-  return std::min(leastBound(input).value_or(2), largest + 1);
+  const IndexRange range = indexRange(input).value_or(IndexRange{0, 2});
+  const int64_t least = std::clamp<int64_t>(range.least, 0, largest);
+  return {least, std::clamp(range.end, least + 1, largest + 1)};
 }
 
 } // namespace
@@ -128,12 +131,14 @@ HostTensor randomInput(const IoTensor &input, uint64_t seed) {
   // The C++ standard specifies the integers that the engine yields. Its distributions and the
   // functions of libm differ between machines, so they are not used.
   std::mt19937_64 engine(seed);
-  const uint64_t range = randomRange(input);
+  const IndexRange range = randomRange(input);
+  const auto count = static_cast<uint64_t>(range.end - range.least);
   const size_t size = dtypeSize(input.dtype);
   for (size_t i = 0; i < elements(tensor); ++i) {
-    const double value = isFloating(input.dtype)
-                             ? approximateNormal(engine)
-                             : static_cast<double>((engine() >> 32) * range >> 32);
+    const double value =
+        isFloating(input.dtype)
+            ? approximateNormal(engine)
+            : static_cast<double>(range.least + int64_t((engine() >> 32) * count >> 32));
     storeElement(tensor.bytes.data() + i * size, input.dtype, value);
   }
   return tensor;

@@ -28,8 +28,11 @@ Json ioJson(const std::vector<IoTensor> &tensors) {
   Json list = Json::array();
   for (const IoTensor &tensor : tensors) {
     Json io = {{"name", tensor.name}, {"dtype", dtypeName(tensor.dtype)}, {"shape", tensor.sizes}};
-    if (const std::optional<int64_t> bound = leastBound(tensor))
-      io["upper_bound"] = *bound;
+    if (const std::optional<IndexRange> range = indexRange(tensor)) {
+      io["upper_bound"] = range->end;
+      if (range->least > 0)
+        io["lower_bound"] = range->least;
+    }
     if (tensor.batchDim != kNoBatchDim)
       io["batch_dim"] = tensor.batchDim;
     list.push_back(std::move(io));

@@ -360,7 +360,7 @@ Status runWithIds(FakeProvider &provider, DType dtype, std::vector<T> ids,
 template <class T> Status runWithIds(FakeProvider &provider, DType dtype, std::vector<T> ids) {
   const auto count = int64_t(ids.size());
   return runWithIds(provider, dtype, std::move(ids),
-                    {{.upperBound = 100, .sizes = {count}, .strides = {1}}});
+                    {{.end = 100, .sizes = {count}, .strides = {1}}});
 }
 
 /// The code of a run in a fork of this process.
@@ -409,9 +409,9 @@ TEST_F(CpuContext, AForkAfterARunIsRefused) {
 TEST_F(CpuContext, EachIndexHasTheBoundOfItsOwnEmbedding) {
   // Rows of three: the first element indexes 100 rows, the last one 10, the middle one none.
   const std::vector<IndexBound> bounds = {
-      {.upperBound = 100, .offset = 0, .sizes = {2}, .strides = {3}},
-      {.upperBound = 10, .offset = 2, .sizes = {2, 1}, .strides = {3, 1}},
-      {.upperBound = 1, .offset = 5, .sizes = {0}, .strides = {1}}};
+      {.end = 100, .offset = 0, .sizes = {2}, .strides = {3}},
+      {.end = 10, .offset = 2, .sizes = {2, 1}, .strides = {3, 1}},
+      {.end = 1, .offset = 5, .sizes = {0}, .strides = {1}}};
   const auto run = [&](std::vector<int64_t> ids) {
     return runWithIds<int64_t>(provider_, DType::I64, std::move(ids), bounds);
   };
@@ -428,7 +428,7 @@ TEST(CheckIndices, OfAnInnerBatchAreThoseOfTheRowsThatARunTakes) {
   const IoTensor input{.name = "ids",
                        .dtype = DType::I64,
                        .sizes = {2, 4},
-                       .indexBounds = {{.upperBound = 10, .sizes = {2, 4}, .strides = {4, 1}}},
+                       .indexBounds = {{.end = 10, .sizes = {2, 4}, .strides = {4, 1}}},
                        .batchDim = 1};
   const std::vector<int64_t> sizes = {2, 7};
   for (size_t element = 0; element < 14; ++element) {
@@ -446,14 +446,16 @@ TEST_F(CpuContext, NegativeAndReplacedIndicesAreTakenWhereTheOpTakesThem) {
   const auto run = [&](std::vector<int64_t> ids, const IndexBound &bound) {
     return runWithIds<int64_t>(provider_, DType::I64, std::move(ids), {bound});
   };
-  const IndexBound wraps = {
-      .upperBound = 5, .offset = 0, .sizes = {3}, .strides = {1}, .wraps = true};
+  const IndexBound wraps = {.end = 5, .offset = 0, .sizes = {3}, .strides = {1}, .least = -5};
   EXPECT_TRUE(run({-5, 4, -1}, wraps).isOk());
   EXPECT_THAT(run({0, 0, -6}, wraps).message(),
               AllOf(HasSubstr("element 2 is -6"), HasSubstr("an index from -5 to 4")));
   EXPECT_THAT(run({0, 5, 0}, wraps).message(), HasSubstr("element 1 is 5"));
-  const IndexBound exempt = {
-      .upperBound = 5, .offset = 0, .sizes = {3}, .strides = {1}, .exempt = -100};
+  const IndexBound shifted = {.end = 6, .offset = 0, .sizes = {3}, .strides = {1}, .least = 1};
+  EXPECT_TRUE(run({1, 5, 3}, shifted).isOk());
+  EXPECT_THAT(run({1, 0, 3}, shifted).message(),
+              AllOf(HasSubstr("element 1 is 0"), HasSubstr("an index from 1 to 5")));
+  const IndexBound exempt = {.end = 5, .offset = 0, .sizes = {3}, .strides = {1}, .exempt = -100};
   EXPECT_TRUE(run({-100, 4, 0}, exempt).isOk());
   const Status refused = run({-100, 99, 0}, exempt);
   EXPECT_EQ(refused.code(), Code::Usage);

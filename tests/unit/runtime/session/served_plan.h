@@ -69,7 +69,7 @@ inline SamplePlan servedPlan(std::vector<float> w = {1, 2, 3, 4}) {
     Bucket bucket = sumBucket({n, 4}, 0);
     bucket.inputs.push_back({.name = "ids", .dtype = DType::I64, .sizes = {n, 3}});
     bucket.inputs.back().batchDim = 0;
-    bucket.inputs.back().indexBounds = {{.upperBound = 100, .sizes = {n, 3}, .strides = {3, 1}}};
+    bucket.inputs.back().indexBounds = {{.end = 100, .sizes = {n, 3}, .strides = {3, 1}}};
     ids.buckets.push_back(bucket);
   }
   Entry mixed{.name = "mixed", .buckets = {}};

@@ -207,7 +207,7 @@ TEST_F(TrainedPlan, ALabelOutOfRangeChangesNothing) {
         {.name = "label",
          .dtype = DType::I64,
          .sizes = {3},
-         .indexBounds = {{.upperBound = 5, .sizes = {3}, .strides = {1}, .exempt = -100}}});
+         .indexBounds = {{.end = 5, .sizes = {3}, .strides = {1}, .exempt = -100}}});
   Result<Trainer> trainer = create(planOf(sample));
   ASSERT_TRUE(trainer.isOk()) << trainer.status().message();
   TrainedModel model;
