@@ -7,6 +7,7 @@
 #include "backend/lowering.h"
 #include "backend/pointwise.h"
 #include "backend/time_model.h"
+#include "ir/decompose.h"
 #include "ir/op_def.h"
 #include "runtime/base/check.h"
 #include "runtime/base/training_names.h"
@@ -138,6 +139,8 @@ private:
     switch (row.kind) {
     case Lowering::Kind::Special:
       return row.special(node, builder_);
+    case Lowering::Kind::Defined:
+      return launchOrLowerDefinition(node, row);
     case Lowering::Kind::Into:
     case Lowering::Kind::Copied:
       return lowerRow(node, row);
@@ -147,6 +150,33 @@ private:
       break;
     }
     llvm_unreachable("checkForm() refuses host ops");
+  }
+
+  Status launchOrLowerDefinition(const ir::Node &node, const Lowering &row) {
+    if (row.launch) {
+      const BucketBuilder::Mark mark = builder_.mark();
+      CGC_ASSIGN_OR_RETURN(const bool isLaunched, row.launch(node, builder_));
+      if (isLaunched)
+        return Status::ok();
+      builder_.undo(mark); // Such as copies of operands.
+    }
+    return lowerDefinition(node);
+  }
+
+  /// Lowers the ops that define `node`.
+  Status lowerDefinition(const ir::Node &node) {
+    CGC_ASSIGN_OR_RETURN(ir::Definition definition, ir::definitionOf(node));
+    const ir::Graph &graph = *definitions_.emplace_back(std::move(definition.graph));
+    for (auto [input, operand] : llvm::zip_equal(graph.inputs(), definition.operands))
+      if (builder_.isPlaced(operand)) // Row statistics may have no place.
+        builder_.setPlace(input, builder_.place(operand));
+    for (const ir::Node &call : graph)
+      if (call.kind() == ir::NodeKind::CallFunction)
+        CGC_TRY(lowerCall(call));
+    for (auto [output, result] : llvm::zip_equal(graph.outputs(), node.results()))
+      if (output.isValue())
+        builder_.setPlace(&result, builder_.place(output.value()));
+    return Status::ok();
   }
 
   /// Places the results in the memory of the argument that they view. Returns false if a result
@@ -211,6 +241,7 @@ private:
   const ir::Graph &graph_;
   BucketBuilder &builder_;
   ir::Diagnostics &diagnostics_;
+  std::vector<std::unique_ptr<ir::Graph>> definitions_; ///< Their values have places.
 };
 
 bool isCalled(const std::string &library, const PlanData &plan) {

@@ -358,6 +358,12 @@ void BucketBuilder::fill(const Place &destination, const ir::Arg &number) {
     callInto("aten::fill_", "Scalar", {arg(number)}, destination);
 }
 
+void BucketBuilder::undo(const Mark &mark) {
+  records_.resize(mark.records);
+  tensors_.resize(mark.tensors);
+  std::erase_if(tensorIndex_, [&](const auto &entry) { return entry.second >= mark.tensors; });
+}
+
 void BucketBuilder::addOutput(std::string name, const Place &place) {
   auto index = static_cast<uint32_t>(outputs_.size());
   outputs_.push_back(ioTensor(std::move(name), place.dtype, place.sizes));

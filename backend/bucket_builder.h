@@ -129,6 +129,14 @@ public:
     records_.push_back(std::move(record));
   }
 
+  /// The state of the records, for undo().
+  struct Mark {
+    size_t records, tensors;
+  };
+  Mark mark() const { return {records_.size(), tensors_.size()}; }
+  /// Removes the records that were added after `mark`.
+  void undo(const Mark &mark);
+
   /// Makes `place` the next output. The record that computes it writes the output directly if
   /// `place` fills a storage of its own that is not an output already; else a copy is added. Call
   /// after all nodes.

@@ -1,6 +1,7 @@
 // Lowering: derives how each op becomes records from lowerings.def and the ops' definitions.
 #include "backend/lowering.h"
 
+#include "backend/kernels.h"
 #include "ir/op_def.h"
 #include "runtime/base/check.h"
 
@@ -9,14 +10,18 @@
 namespace cgc::backend {
 namespace {
 
-LowerFn functionOf(ir::OpKind op) {
+/// The row of lowerings.def; nothing if the op has none.
+std::optional<Lowering> rowOf(ir::OpKind op) {
   switch (op) {
 #define CGC_LOWERING(Enum, function)                                                               \
   case ir::OpKind::Enum:                                                                           \
-    return function;
+    return Lowering{.kind = Lowering::Kind::Special, .special = function};
+#define CGC_LAUNCH(Enum, function)                                                                 \
+  case ir::OpKind::Enum:                                                                           \
+    return Lowering{.kind = Lowering::Kind::Defined, .launch = function};
 #include "backend/lowerings.def"
   default:
-    return nullptr;
+    return std::nullopt;
   }
 }
 
@@ -55,14 +60,16 @@ Lowering callOf(ir::OpKind op, llvm::StringRef text) {
 }
 
 Lowering derive(ir::OpKind op) {
-  if (LowerFn function = functionOf(op))
-    return {.kind = Lowering::Kind::Special, .special = function};
+  if (std::optional<Lowering> row = rowOf(op))
+    return *row;
   if (ir::hasTrait(op, ir::kHost))
     return {.kind = Lowering::Kind::Host};
   if (ir::hasTrait(op, ir::kView))
     return {.kind = Lowering::Kind::View};
   if (const char *call = ir::opDef(op).aten)
     return callOf(op, call);
+  if (ir::opDef(op).decompose)
+    return {.kind = Lowering::Kind::Defined};
   return callOf(op, "aten::" + ir::opName(op).split('.').second.str() + ".out");
 }
 
@@ -122,6 +129,19 @@ Place densePlace(const Place &place, BucketBuilder &builder) {
   Place copy = builder.temporary(place.dtype, place.sizes);
   builder.copy(place, copy);
   return copy;
+}
+
+Place flatPlace(const Place &place, BucketBuilder &builder) {
+  Place flat = densePlace(place, builder);
+  flat.sizes = {flat.type().numElements()};
+  flat.strides = {1};
+  return flat;
+}
+
+void addInto(const Place &x, const Place &z, const Place &result, BucketBuilder &builder) {
+  if (x.dtype != z.dtype || !launchElementwise(ElementwiseOp::Add, x, z, 0, result, builder))
+    builder.callInto("aten::add", "out", {builder.tensor(x), builder.tensor(z), int64_t{1}},
+                     result);
 }
 
 Place scalarTensor(const ir::Arg &number, DType dtype, BucketBuilder &builder) {

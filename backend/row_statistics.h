@@ -11,11 +11,10 @@ namespace cgc::backend {
 /// cgc.norm_linear reads them only if it becomes a kernel of gemm_norm_*.
 std::optional<Place> wantedRowStatistics(const ir::Node &node, BucketBuilder &builder);
 
-/// Places the row statistics of `y`, the result before them, at `statistics`, which
-/// wantedRowStatistics() has returned. If no kernel has `written` them, each cgc.norm_linear
-/// normalizes its input itself; for other readers, records that compute them from y are added.
-void placeRowStatistics(const ir::Node &node, const Place &y,
-                        const std::optional<Place> &statistics, bool written,
+/// Places the row statistics of `node`, if it has some, where its kernel has `written` them.
+/// Returns whether its readers can do without, if it has not: each cgc.norm_linear then normalizes
+/// its input itself.
+bool placeRowStatistics(const ir::Node &node, const std::optional<Place> &written,
                         BucketBuilder &builder);
 
 } // namespace cgc::backend

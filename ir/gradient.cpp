@@ -1,4 +1,4 @@
-// GradientBuilder: adds the calls of backward rules, and sums gradients.
+// GradientBuilder: sums the gradients of backward rules.
 #include "ir/gradient.h"
 
 #include "runtime/base/check.h"
@@ -6,18 +6,6 @@
 #include "llvm/ADT/STLExtras.h"
 
 namespace cgc::ir {
-
-Value *GradientBuilder::input(llvm::StringRef name) const {
-  const Arg &argument = arg(name);
-  return argument.isValue() ? argument.value() : nullptr;
-}
-
-std::vector<Value *> GradientBuilder::inputs(llvm::StringRef name) const {
-  std::vector<Value *> values;
-  for (const Arg &element : arg(name).list())
-    values.push_back(element.value());
-  return values;
-}
 
 Value *GradientBuilder::grad(unsigned i) const {
   return gradients_.lookup(result(i));
@@ -33,48 +21,6 @@ bool GradientBuilder::needs(llvm::StringRef name) const {
   bool needed = false;
   argument.forEachValue([&](const Value *value) { needed |= needs(value); });
   return needed;
-}
-
-Node *GradientBuilder::callNode(OpKind op, std::vector<Arg> args) {
-  const Schema &schema = opSchema(op);
-  for (size_t i = args.size(); i < schema.args.size(); ++i) {
-    CGC_CHECK(schema.args[i].defaultValue && "a gradient rule leaves out an argument");
-    args.push_back(*schema.args[i].defaultValue);
-  }
-  return rewriter_.create(op, std::move(args), *node_, before_);
-}
-
-Value *GradientBuilder::call(OpKind op, std::initializer_list<Arg> args) {
-  return callNode(op, args)->result();
-}
-
-Value *GradientBuilder::sum(Value *a, llvm::ArrayRef<int64_t> dims, bool keepDim) {
-  if (dims.empty())
-    return a;
-  return call(OpKind::Sum, {a, Arg::ints(dims), keepDim});
-}
-
-Value *GradientBuilder::reshape(Value *a, llvm::ArrayRef<int64_t> sizes) {
-  return llvm::ArrayRef(a->tensor().sizes) == sizes ? a
-                                                    : call(OpKind::Reshape, {a, Arg::ints(sizes)});
-}
-
-Value *GradientBuilder::expand(Value *a, llvm::ArrayRef<int64_t> sizes) {
-  return llvm::ArrayRef(a->tensor().sizes) == sizes ? a
-                                                    : call(OpKind::Expand, {a, Arg::ints(sizes)});
-}
-
-Value *GradientBuilder::to(Value *a, DType dtype) {
-  return a->tensor().dtype == dtype ? a : call(OpKind::To, {a, dtype});
-}
-
-Value *GradientBuilder::zerosLike(Value *a) {
-  const TensorType &type = a->tensor();
-  return call(OpKind::Full, {Arg::ints(type.sizes), 0.0, type.dtype});
-}
-
-Value *GradientBuilder::where(Value *condition, Value *a) {
-  return call(OpKind::Where, {condition, a, 0.0});
 }
 
 void GradientBuilder::set(llvm::StringRef name, Value *gradient) {

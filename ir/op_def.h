@@ -13,6 +13,8 @@ namespace cgc::ir {
 class BatchCall;
 class GradientBuilder;
 class Node;
+class OpBuilder;
+class Value;
 struct BatchState;
 
 /// Bit flags.
@@ -96,6 +98,12 @@ using BatchFn = BatchState (*)(const BatchCall &call);
 /// the op that has no gradient.
 using GradientFn = Status (*)(GradientBuilder &builder);
 
+/// The meaning of one call, in simpler ops: adds their calls and returns its results, with the
+/// dtypes and sizes of the call's (ir/decompose.h). Unsupported, with the reason, for a form that
+/// no simpler ops compute.
+using Values = llvm::SmallVector<Value *, 2>;
+using DecomposeFn = Result<Values> (*)(OpBuilder &builder);
+
 /// Constant-initialized, so that code that runs before main() can read it.
 struct OpDef {
   const char *schema;
@@ -112,7 +120,8 @@ struct OpDef {
   RowArgsFn rowArgs = nullptr;           ///< Null: none. Pointwise ops need none.
   BatchFn batch = nullptr; ///< Null: mixes rows. Pointwise ops need none. batch_rules.h has most.
   GradientFn gradient = nullptr; ///< Null: the op has no gradient, and `differentiate` refuses it.
-  const char *doc;               ///< One paragraph: what the op computes, with shapes.
+  DecomposeFn decompose = nullptr; ///< Null: the op is not composed of others.
+  const char *doc;                 ///< One paragraph: what the op computes, with shapes.
 };
 
 namespace defs {

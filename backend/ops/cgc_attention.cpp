@@ -1,31 +1,12 @@
-// scaled_dot_product_attention: LibTorch's attention. cgc.attention: one of cgc's own kernels on
-// cuda; else LibTorch's attention, which writes to a view of the result with one slice per head.
+// cgc.attention: one of cgc's own kernels on cuda.
 #include "backend/attention.h"
 #include "backend/kernels.h"
-#include "backend/ops/tensor_math.h"
+#include "backend/lowering.h"
+#include "backend/ops/lower_attention.h"
 #include "runtime/base/check.h"
 
 namespace cgc::backend {
 namespace {
-
-/// The mask as one that is added to scores in `dtype`, with dense columns: itself, or a temporary.
-/// A bool mask becomes 0 where it holds, else -infinity.
-Place additiveMask(Place mask, DType dtype, BucketBuilder &builder) {
-  if (mask.dtype == dtype && (mask.sizes.back() == 1 || mask.strides.back() == 1))
-    return mask;
-  for (size_t dim = 0; dim + 1 < mask.sizes.size(); ++dim)
-    if (mask.strides[dim] == 0) // Broadcast.
-      mask.sizes[dim] = 1;
-  const Place result = builder.temporary(dtype, mask.sizes);
-  constexpr double kHidden = -std::numeric_limits<double>::infinity();
-  if (mask.dtype != DType::Bool) {
-    builder.copy(mask, result);
-  } else if (!launchWhere(mask, 0.0, kHidden, result, builder)) {
-    TensorMath math(builder);
-    math.where(mask, math.number(0.0, dtype), math.number(kHidden, dtype), result);
-  }
-  return result;
-}
 
 /// The mask with the sizes of the scores, broadcast by strides of 0.
 Place broadcastMask(Place mask, const Place &query, int64_t keys) {
@@ -55,34 +36,9 @@ bool launchAttention(const AttentionProblem &problem, RecordTensors tensors,
   return false;
 }
 
-/// Adds LibTorch's call with the arguments of its scaled_dot_product_attention but the mask.
-void callAttention(std::vector<AtenArg> args, const std::optional<Place> &mask, const Place &result,
-                   BucketBuilder &builder) {
-  if (mask && builder.target() == DeviceKind::Cuda) {
-    // The definition of the op, which takes no bools. Of LibTorch's kernels for GPUs, cuDNN's takes
-    // a false for -65504, and the memory-efficient one finfo.min for -infinity: queries without a
-    // visible key get other results.
-    args[3] = builder.tensor(additiveMask(*mask, result.dtype, builder));
-    args.insert(args.begin() + 6, NoneArg{}); // dropout_mask
-    builder.callThenCopy("aten::_scaled_dot_product_attention_math", "", std::move(args),
-                         {result, std::nullopt}); // Without the weights.
-    return;
-  }
-  if (mask)
-    args[3] = builder.tensor(*mask);
-  builder.callThenCopy("aten::scaled_dot_product_attention", "", std::move(args), {result});
-}
-
 } // namespace
 
-Status lowerAttention(const ir::Node &node, BucketBuilder &builder) {
-  const Place result = builder.allocate(*node.result());
-  callAttention(callArgs(node, builder), builder.optionalPlace(node.arg("attn_mask")), result,
-                builder);
-  return Status::ok();
-}
-
-Status lowerFusedAttention(const ir::Node &node, BucketBuilder &builder) {
+Result<bool> launchFusedAttention(const ir::Node &node, BucketBuilder &builder) {
   Place result = builder.allocate(*node.result());
   CGC_CHECK(result.type().isContiguous());
   const Place query = builder.place(node.arg("query").value()),
@@ -101,19 +57,13 @@ Status lowerFusedAttention(const ir::Node &node, BucketBuilder &builder) {
                                  .masked = mask.has_value(),
                                  .causal = node.arg("is_causal").as<bool>(),
                                  .scale = *node.arg("scale").asNumber()};
-  if (builder.target() == DeviceKind::Cuda && query.type().numElements() > 0 && problem.keys > 0) {
-    if (mask) {
-      mask = broadcastMask(*mask, query, problem.keys);
-      mask = broadcastMask(additiveMask(*mask, query.dtype, builder), query, problem.keys);
-    }
-    if (launchAttention(problem, {{query, key, value, mask}, {heads}}, builder))
-      return Status::ok();
+  if (builder.target() != DeviceKind::Cuda || query.type().numElements() == 0 || problem.keys == 0)
+    return false;
+  if (mask) {
+    mask = broadcastMask(*mask, query, problem.keys);
+    mask = broadcastMask(additiveMask(*mask, query.dtype, builder), query, problem.keys);
   }
-  callAttention({builder.arg(node.arg("query")), builder.arg(node.arg("key")),
-                 builder.arg(node.arg("value")), NoneArg{}, 0.0, problem.causal, problem.scale,
-                 false},
-                mask, heads, builder);
-  return Status::ok();
+  return launchAttention(problem, {{query, key, value, mask}, {heads}}, builder);
 }
 
 } // namespace cgc::backend

@@ -1,7 +1,6 @@
-// cgc.attention_backward: one of cgc's own kernels on cuda; else LibTorch's products and softmax,
-// in f32 for 16 bits.
+// cgc.attention_backward: one of cgc's own kernels on cuda.
 #include "backend/kernels.h"
-#include "backend/ops/tensor_math.h"
+#include "backend/lowering.h"
 #include "runtime/kernels/attention/attention.h"
 #include "runtime/kernels/attention/attention_backward.h"
 #include "runtime/kernels/gemm/gemm.h"
@@ -58,73 +57,15 @@ bool launchKernel(const std::vector<std::optional<Place>> &reads,
   return backend::launch(std::move(launch), {reads, writes}, builder);
 }
 
-/// The product of two batches of matrices, into `result` or a temporary.
-Place product(const Place &a, const Place &b, BucketBuilder &builder,
-              std::optional<Place> result = {}) {
-  const auto batches = [&](const Place &place) {
-    return *mergeLeading(densePlace(place, builder), 3);
-  };
-  const Place x = batches(a), z = batches(b);
-  ir::Dims sizes = a.sizes;
-  sizes.back() = b.sizes.back();
-  Place to = result ? *result : builder.temporary(a.dtype, sizes);
-  builder.callInto("aten::bmm", "out", {builder.tensor(x), builder.tensor(z)},
-                   *mergeLeading(to, 3));
-  return to;
-}
-
-/// The gradients by LibTorch, of dense operands in `dtype`.
-void callLibTorch(llvm::ArrayRef<Place> reads, llvm::ArrayRef<Place> writes, DType dtype,
-                  bool isCausal, double scale, BucketBuilder &builder) {
-  TensorMath math(builder);
-  llvm::SmallVector<Place, 4> dense;
-  for (const Place &place : reads)
-    dense.push_back(densePlace(math.converted(place, dtype), builder));
-  const Place &grad = dense[0], &query = dense[1], &key = dense[2], &value = dense[3];
-  const Place factor = math.number(scale, dtype);
-  Place scores = math.mul(product(query, transposed(key), builder), factor);
-  if (isCausal) {
-    const Place all = builder.temporary(DType::Bool, llvm::ArrayRef(scores.sizes).take_back(2));
-    Place seen = builder.temporary(DType::Bool, all.sizes);
-    builder.fill(all, true);
-    builder.callInto("aten::tril", "out", {builder.tensor(all), int64_t{0}}, seen);
-    scores = math.where(seen, scores, math.number(-std::numeric_limits<double>::infinity(), dtype));
-  }
-  Place weights = builder.temporary(dtype, scores.sizes), slopes = weights;
-  builder.callInto("aten::_softmax", "out", {builder.tensor(scores), int64_t{-1}, false}, weights);
-  slopes = math.mul(product(grad, transposed(value), builder), weights);
-  // weights * (slope - sum(weights * slope)).
-  ir::Dims rows = slopes.sizes;
-  rows.back() = 1;
-  const Place sums = builder.temporary(dtype, rows);
-  builder.callInto("aten::sum", "IntList_out",
-                   {builder.tensor(slopes), std::vector<int64_t>{-1}, true, NoneArg{}}, sums);
-  slopes = math.mul(math.sub(slopes, math.mul(weights, sums)), factor);
-  const Place results[] = {product(slopes, key, builder),
-                           product(transposed(slopes), query, builder),
-                           product(transposed(weights), grad, builder)};
-  for (const auto &[from, to] : llvm::zip_equal(results, writes))
-    builder.copy(from, to);
-}
-
 } // namespace
 
-Status lowerAttentionBackward(const ir::Node &node, BucketBuilder &builder) {
+Result<bool> launchAttentionBackward(const ir::Node &node, BucketBuilder &builder) {
   std::vector<std::optional<Place>> reads;
-  llvm::SmallVector<Place, 4> operands;
-  for (llvm::StringRef name : {"grad_out", "query", "key", "value"}) {
-    operands.push_back(builder.place(node.arg(name).value()));
-    reads.emplace_back(operands.back());
-  }
+  for (llvm::StringRef name : {"grad_out", "query", "key", "value"})
+    reads.emplace_back(builder.place(node.arg(name).value()));
   const auto places = gradientPlaces(node, builder);
-  const bool isCausal = node.arg("is_causal").as<bool>();
-  const double scale = *node.arg("scale").asNumber();
-  if (launchKernel(reads, {places.begin(), places.end()}, isCausal, scale, builder))
-    return Status::ok();
-  const DType dtype = operands[1].dtype;
-  callLibTorch(operands, places, dtypeSize(dtype) == 2 ? DType::F32 : dtype, isCausal, scale,
-               builder);
-  return Status::ok();
+  return launchKernel(reads, {places.begin(), places.end()}, node.arg("is_causal").as<bool>(),
+                      *node.arg("scale").asNumber(), builder);
 }
 
 } // namespace cgc::backend

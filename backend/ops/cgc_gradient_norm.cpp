@@ -1,6 +1,6 @@
-// cgc.gradient_norm: sums of squares by kernels on cuda; else the norm of the norms of the tensors.
+// cgc.gradient_norm: sums of squares by kernels on cuda.
 #include "backend/kernels.h"
-#include "backend/ops/tensor_math.h"
+#include "backend/ops/converted.h"
 #include "runtime/kernels/optimizer/gradient_norm.h"
 
 #include <numeric>
@@ -22,7 +22,6 @@ bool launchNorm(const std::vector<Place> &gradients, const Place &result, Bucket
   if (builder.target() != DeviceKind::Cuda || total == 0 || total > INT32_MAX ||
       llvm::any_of(tensors, [](const Place &tensor) { return tensor.dtype == DType::F64; }))
     return false;
-  TensorMath math(builder);
   const Place sums = builder.temporary(DType::F32, {int64_t(total)});
   Place part = sums;
   for (size_t begin = 0; begin < tensors.size(); begin += kMaxTensorGroups) {
@@ -30,7 +29,7 @@ bool launchNorm(const std::vector<Place> &gradients, const Place &result, Bucket
     KernelLaunch record = launchOf(*findKernel("square_sums_f32"));
     RecordTensors operands;
     for (size_t i = begin; i < end; ++i)
-      operands.reads.emplace_back(math.converted(flatPlace(tensors[i], builder), DType::F32));
+      operands.reads.emplace_back(converted(flatPlace(tensors[i], builder), DType::F32, builder));
     const uint64_t count =
         std::accumulate(chunks.begin() + begin, chunks.begin() + end, uint64_t{0});
     part.sizes = {int64_t(count)};
@@ -53,37 +52,11 @@ bool launchNorm(const std::vector<Place> &gradients, const Place &result, Bucket
 
 } // namespace
 
-Status lowerGradientNorm(const ir::Node &node, BucketBuilder &builder) {
+Result<bool> launchGradientNorm(const ir::Node &node, BucketBuilder &builder) {
   std::vector<Place> gradients;
-  DType dtype = DType::F32;
-  for (const ir::Arg &arg : node.arg("gradients").list()) {
+  for (const ir::Arg &arg : node.arg("gradients").list())
     gradients.push_back(builder.place(arg.value()));
-    if (gradients.back().dtype == DType::F64)
-      dtype = DType::F64;
-  }
-  const Place result = builder.allocate(*node.result());
-  if (launchNorm(gradients, result, builder))
-    return Status::ok();
-  const Place norms = builder.temporary(dtype, {int64_t(gradients.size())});
-  const auto norm = [&](const Place &of, const Place &to) {
-    builder.callInto("aten::linalg_vector_norm", "out",
-                     {builder.tensor(of), int64_t{2}, NoneArg{}, false, dtype}, to);
-  };
-  Place one = norms;
-  one.sizes.clear();
-  one.strides.clear();
-  for (const Place &gradient : gradients) {
-    norm(gradient, one);
-    one.offset += dtypeSize(dtype);
-  }
-  if (dtype == result.dtype) {
-    norm(norms, result);
-    return Status::ok();
-  }
-  const Place wide = builder.temporary(dtype, {});
-  norm(norms, wide);
-  builder.copy(wide, result);
-  return Status::ok();
+  return launchNorm(gradients, builder.allocate(*node.result()), builder);
 }
 
 } // namespace cgc::backend

@@ -1,27 +1,25 @@
 // cgc.linear: one GEMM with the epilogue that it supports, then the remaining steps in place.
 #include "backend/ops/cgc_linear.h"
 
-#include "backend/kernels.h"
 #include "backend/ops/lower_activation.h"
 #include "backend/row_statistics.h"
 
 namespace cgc::backend {
 
-Status lowerWholeGemm(const ir::Node &node, const GemmPlaces &operands, Activation activation,
-                      BucketBuilder &builder) {
+Result<bool> lowerWholeGemm(const ir::Node &node, const GemmPlaces &operands, Activation activation,
+                            BucketBuilder &builder) {
   CGC_ASSIGN_OR_RETURN(UnfusedEpilogue rest, lowerGemm(operands, activation, builder));
   const Place &y = operands.y;
   const std::optional<Place> &residual = operands.residual;
   if (rest.activation)
     activate(activation, y, y, builder);
-  if (rest.residual && !launchElementwise(ElementwiseOp::Add, y, residual, 0, y, builder))
-    builder.callInto("aten::add", "out", {builder.tensor(*residual), builder.tensor(y), int64_t{1}},
-                     y);
-  placeRowStatistics(node, y, operands.yStatistics, !rest.rowStatistics, builder);
-  return Status::ok();
+  if (rest.residual)
+    addInto(*residual, y, y, builder);
+  return placeRowStatistics(node, rest.rowStatistics ? std::nullopt : operands.yStatistics,
+                            builder);
 }
 
-Status lowerFusedLinear(const ir::Node &node, BucketBuilder &builder) {
+Result<bool> launchFusedLinear(const ir::Node &node, BucketBuilder &builder) {
   return lowerWholeGemm(node,
                         {.x = builder.place(node.arg("input").value()),
                          .w = builder.place(node.arg("weight").value()),

@@ -6,8 +6,9 @@
 namespace cgc::backend {
 
 /// Adds the records of a GEMM: one with the epilogue that it supports, then the remaining steps in
-/// place. Places the row statistics that `node`, the op, has as second result.
-Status lowerWholeGemm(const ir::Node &node, const GemmPlaces &operands, Activation activation,
-                      BucketBuilder &builder);
+/// place. Places the row statistics that `node`, the op, has as second result. Returns false if it
+/// does not write them and readers need them.
+Result<bool> lowerWholeGemm(const ir::Node &node, const GemmPlaces &operands, Activation activation,
+                            BucketBuilder &builder);
 
 } // namespace cgc::backend

@@ -28,7 +28,7 @@ bool lowersToNormGemm(const ir::NormLinearOp &op, const BucketBuilder &builder) 
                           builder);
 }
 
-Status lowerNormLinear(const ir::Node &node, BucketBuilder &builder) {
+Result<bool> launchNormLinear(const ir::Node &node, BucketBuilder &builder) {
   const auto op = *ir::NormLinearOp::of(node);
   builder.allocate(*op.result());
   GemmPlaces gemm = placesOf(op, builder);
@@ -36,10 +36,8 @@ Status lowerNormLinear(const ir::Node &node, BucketBuilder &builder) {
   const Activation activation = activationNamed(op.activation());
   const ir::Value *statistics = op.inputStatistics();
   if (statistics && builder.isPlaced(statistics) &&
-      lowerNormGemm(gemm, activation, op.eps(), builder)) {
-    placeRowStatistics(node, gemm.y, gemm.yStatistics, /*written=*/true, builder);
-    return Status::ok();
-  }
+      lowerNormGemm(gemm, activation, op.eps(), builder))
+    return placeRowStatistics(node, gemm.yStatistics, builder);
 
   const Place x = gemm.x;
   gemm.x = builder.temporary(x.dtype, x.sizes);

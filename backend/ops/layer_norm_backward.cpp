@@ -2,7 +2,6 @@
 // else calls of LibTorch's native_layer_norm.
 #include "backend/kernels.h"
 #include "backend/ops/converted.h"
-#include "backend/ops/tensor_math.h"
 #include "runtime/base/check.h"
 #include "runtime/kernels/rowwise/layer_norm_train.h"
 
@@ -130,8 +129,11 @@ Status lowerLayerNormStatistics(const ir::Node &node, BucketBuilder &builder) {
   for (unsigned i : {1, 2})
     outputs.push_back(results.add(*node.result(i), dtypes.statistics));
   Place input = builder.place(node.arg("input").value());
-  if (const auto addend = placeOf(node, "addend", builder))
-    input = TensorMath(builder).add(input, *addend, 1, builder.allocate(*node.result(3)));
+  if (const auto addend = placeOf(node, "addend", builder)) {
+    const Place sum = builder.allocate(*node.result(3));
+    addInto(input, *addend, sum, builder);
+    input = sum;
+  }
   builder.callThenCopy("aten::native_layer_norm", "",
                        {builder.tensor(converted(input, dtypes.values, builder)),
                         builder.arg(node.arg("normalized_shape")),
@@ -169,7 +171,7 @@ Status lowerLayerNormBackward(const ir::Node &node, BucketBuilder &builder) {
   results.convert();
   const Place gradInput = builder.place(node.result());
   if (const auto residual = placeOf(node, "residual", builder))
-    TensorMath(builder).add(gradInput, *residual, 1, gradInput);
+    addInto(gradInput, *residual, gradInput, builder);
   if (!node.arg("copy").isNone())
     builder.copy(gradInput, builder.allocate(*node.result(next)));
   return Status::ok();

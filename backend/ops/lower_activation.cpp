@@ -1,4 +1,4 @@
-// Activations: cgc.quick_gelu, and the activations of cgc.linear that the GEMM did not fuse.
+// Activations of cgc.linear that the GEMM did not fuse.
 #include "backend/ops/lower_activation.h"
 
 #include "backend/kernels.h"
@@ -68,12 +68,6 @@ void activate(Activation activation, const Place &input, const Place &result,
     break;
   }
   llvm_unreachable("None is no call");
-}
-
-Status lowerQuickGelu(const ir::Node &node, BucketBuilder &builder) {
-  Place input = builder.place(node.arg("self").value());
-  activate(Activation::QuickGelu, input, builder.allocate(*node.result()), builder);
-  return Status::ok();
 }
 
 } // namespace cgc::backend

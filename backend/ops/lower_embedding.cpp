@@ -5,43 +5,38 @@
 #include "backend/kernels.h"
 
 namespace cgc::backend {
+namespace {
 
-bool embedInto(const Place &weight, Place indices, const std::optional<Place> &positions,
-               const Place &result, const std::optional<Place> &rowStatistics,
-               BucketBuilder &builder) {
+/// The indices as a list, or a copy of them.
+Place listOf(Place indices, BucketBuilder &builder) {
   if (indices.sizes.empty()) {
     indices.sizes = {1};
     indices.strides = {1};
   }
-  if (!mergeLeading(indices, 1)) {
-    Place dense = builder.temporary(indices.dtype, indices.sizes);
-    builder.copy(indices, dense);
-    indices = dense;
-  }
-  const Place flat = *mergeLeading(indices, 1);
-  const auto launchWith = [&](const std::optional<Place> &statistics) {
-    return launchWarpRows(kernelNamed("embedding", weight.dtype), flat.sizes[0],
-                          {weight, flat, positions}, result, builder, {}, statistics);
-  };
-  if (rowStatistics && launchWith(rowStatistics))
-    return true;
-  if (launchWith(std::nullopt))
-    return false;
-  Place sum = positions ? builder.temporary(result.dtype, result.sizes) : result, rows = sum;
-  rows.sizes = {flat.sizes[0], weight.sizes[1]};
-  rows.strides = ir::contiguousStrides(rows.sizes);
-  builder.callInto("aten::index_select", "out",
-                   {builder.tensor(weight), int64_t{0}, builder.tensor(flat)}, rows);
-  if (positions)
-    builder.callInto("aten::add", "out",
-                     {builder.tensor(sum), builder.tensor(*positions), int64_t{1}}, result);
-  return false;
+  const std::optional<Place> flat = mergeLeading(indices, 1);
+  return flat ? *flat : *mergeLeading(densePlace(indices, builder), 1);
+}
+
+} // namespace
+
+bool launchEmbedding(const Place &weight, const Place &indices,
+                     const std::optional<Place> &positions, const Place &result,
+                     const std::optional<Place> &rowStatistics, BucketBuilder &builder) {
+  const Place list = listOf(indices, builder);
+  return launchWarpRows(kernelNamed("embedding", weight.dtype), list.sizes[0],
+                        {weight, list, positions}, result, builder, {}, rowStatistics);
 }
 
 Status lowerEmbedding(const ir::Node &node, BucketBuilder &builder) {
-  Place weight = builder.place(node.arg("weight").value());
-  Place indices = builder.place(node.arg("indices").value());
-  embedInto(weight, std::move(indices), {}, builder.allocate(*node.result()), {}, builder);
+  const Place weight = builder.place(node.arg("weight").value()),
+              indices = listOf(builder.place(node.arg("indices").value()), builder);
+  Place rows = builder.allocate(*node.result());
+  if (launchEmbedding(weight, indices, {}, rows, {}, builder))
+    return Status::ok();
+  rows.sizes = {indices.sizes[0], weight.sizes[1]};
+  rows.strides = ir::contiguousStrides(rows.sizes);
+  builder.callInto("aten::index_select", "out",
+                   {builder.tensor(weight), int64_t{0}, builder.tensor(indices)}, rows);
   return Status::ok();
 }
 

@@ -1,6 +1,7 @@
 // OptimizerStep: operands, scale and skipped steps.
 #include "backend/ops/lower_optimizer.h"
 
+#include "runtime/base/check.h"
 #include "runtime/kernels/optimizer/tensor_groups.h"
 
 namespace cgc::backend {
@@ -34,18 +35,16 @@ OptimizerStep optimizerStep(const ir::Node &node, llvm::ArrayRef<llvm::StringRef
   return step;
 }
 
-std::vector<size_t> launchOptimizer(llvm::StringRef kernel, const OptimizerStep &step,
-                                    std::vector<int64_t> ints, std::vector<double> floats,
-                                    BucketBuilder &builder) {
-  TensorMath math(builder);
+bool launchOptimizer(llvm::StringRef kernel, const OptimizerStep &step, std::vector<int64_t> ints,
+                     std::vector<double> floats, BucketBuilder &builder) {
   const auto inF32 = [&](const std::optional<Place> &number) {
-    return number ? std::optional(math.converted(*number, DType::F32)) : std::nullopt;
+    return number ? std::optional(converted(*number, DType::F32, builder)) : std::nullopt;
   };
   const auto shared = [&] {
     return std::vector{inF32(step.lr), std::optional(step.step), inF32(step.scale), step.skip};
   };
   const auto group = [&](size_t i) {
-    RecordTensors tensors{{step.values[0][i], math.converted(step.gradients[i], DType::F32)},
+    RecordTensors tensors{{step.values[0][i], converted(step.gradients[i], DType::F32, builder)},
                           {step.results[0][i]}};
     for (size_t list = 1; list < step.values.size(); ++list) {
       tensors.reads.emplace_back(step.values[list][i]);
@@ -61,19 +60,20 @@ std::vector<size_t> launchOptimizer(llvm::StringRef kernel, const OptimizerStep 
                       builder);
 }
 
-std::vector<size_t> launchGroups(llvm::StringRef kernel, const std::vector<Place> &firsts,
-                                 llvm::function_ref<std::vector<std::optional<Place>>()> shared,
-                                 llvm::function_ref<RecordTensors(size_t)> group,
-                                 std::vector<int64_t> ints, std::vector<double> floats,
-                                 BucketBuilder &builder) {
+bool launchGroups(llvm::StringRef kernel, const std::vector<Place> &firsts,
+                  llvm::function_ref<std::vector<std::optional<Place>>()> shared,
+                  llvm::function_ref<RecordTensors(size_t)> group, std::vector<int64_t> ints,
+                  std::vector<double> floats, BucketBuilder &builder) {
+  if (builder.target() != DeviceKind::Cuda ||
+      llvm::any_of(firsts, [](const Place &first) { return first.dtype != DType::F32; }))
+    return false;
   const Kernel &row = *findKernel(kernel);
-  std::vector<size_t> groups, rest;
+  std::vector<size_t> groups;
   for (size_t i = 0; i < firsts.size(); ++i)
     if (firsts[i].sizes[0] > 0)
-      (builder.target() == DeviceKind::Cuda && firsts[i].dtype == DType::F32 ? groups : rest)
-          .push_back(i);
+      groups.push_back(i);
   if (groups.empty())
-    return rest;
+    return true;
   const std::vector<std::optional<Place>> sharedReads = shared();
   for (llvm::ArrayRef<size_t> left = groups; !left.empty();) {
     const llvm::ArrayRef<size_t> members = left.take_front(kMaxTensorGroups);
@@ -93,31 +93,10 @@ std::vector<size_t> launchGroups(llvm::StringRef kernel, const std::vector<Place
     record.block[0] = kGroupThreads;
     record.ints = ints;
     record.floats = floats;
-    if (!launch(std::move(record), tensors, builder))
-      llvm::append_range(rest, members);
+    const bool isLaunched = launch(std::move(record), tensors, builder);
+    CGC_CHECK(isLaunched && "the kernel takes dense f32 tensors");
   }
-  return rest;
-}
-
-Place scaledGradient(const OptimizerStep &step, size_t i, TensorMath &math) {
-  Place gradient = math.converted(step.gradients[i], step.values[0][i].dtype);
-  return step.scale ? math.mul(gradient, *step.scale) : gradient;
-}
-
-Place newValue(const OptimizerStep &step, size_t list, size_t i, BucketBuilder &builder) {
-  const Place &result = step.results[list][i];
-  return step.skip ? builder.temporary(result.dtype, result.sizes) : result;
-}
-
-void keepIfSkipped(const OptimizerStep &step, size_t list, size_t i, const Place &value,
-                   TensorMath &math) {
-  if (step.skip)
-    math.where(*step.skip, step.values[list][i], value, step.results[list][i]);
-}
-
-void writeCopy(const OptimizerStep &step, size_t i, BucketBuilder &builder) {
-  if (!step.copies.empty())
-    builder.copy(step.results[0][i], step.copies[i]);
+  return true;
 }
 
 } // namespace cgc::backend

@@ -1,4 +1,4 @@
-// Lowers the gradients of the weight and the bias of a linear layer.
+// The GEMM that computes the gradients of the weight and the bias of a linear layer.
 #pragma once
 
 #include "backend/lower_gemm.h"
@@ -16,9 +16,5 @@ struct WeightGradientOperands {
 };
 /// Those of a node with the operands grad_out and input.
 WeightGradientOperands weightGradientOperands(const ir::Node &node, BucketBuilder &builder);
-
-/// Adds the records that compute the gradients into `result` [N, K] and `bias` [N].
-void lowerWeightGradient(const WeightGradientOperands &operands, const Place &result,
-                         const std::optional<Place> &bias, BucketBuilder &builder);
 
 } // namespace cgc::backend

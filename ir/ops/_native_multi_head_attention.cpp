@@ -1,4 +1,5 @@
 // aten._native_multi_head_attention: LibTorch's fused self-attention layer.
+#include "ir/op_builder.h"
 #include "ir/ops/batch_rules.h"
 #include "ir/ops/rules.h"
 
@@ -54,6 +55,29 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, query.dtype, {batch, heads, length, length});
 }
 
+/// Linear, scaled_dot_product_attention, linear. LibTorch's fused layer gives masks other
+/// semantics: true excludes a key, and a row may have no key at all.
+Result<Values> define(OpBuilder &b) {
+  Value *query = b.input("query");
+  if (query != b.input("key") || query != b.input("value"))
+    return rules::refuse("query, key and value are not one tensor");
+  if (b.result(1)->hasUsers())
+    return rules::refuse("the attention weights are used");
+  if (b.input("mask"))
+    return rules::refuse("it has a mask");
+  const Dims sizes = query->tensor().sizes; // [B, L, E]
+  const int64_t heads = b.args().integer("num_head");
+  Value *packed = b.call(OpKind::Linear, {query, b.arg("qkv_weight"), b.arg("qkv_bias")});
+  Value *split = b.call(OpKind::View,
+                        {packed, Arg::ints(Dims{sizes[0], sizes[1], 3, heads, sizes[2] / heads})});
+  Value *qkv[3];
+  for (int64_t part = 0; part < 3; ++part)
+    qkv[part] = b.permute(b.call(OpKind::Select, {split, 2, part}), {0, 2, 1, 3});
+  Value *attended = b.call(OpKind::Attention, {qkv[0], qkv[1], qkv[2]});
+  Value *merged = b.reshape(b.permute(attended, {0, 2, 1, 3}), sizes);
+  return Values{b.call(OpKind::Linear, {merged, b.arg("proj_weight"), b.arg("proj_bias")})};
+}
+
 } // namespace
 
 const OpDef defs::NativeMha = {
@@ -76,6 +100,7 @@ const OpDef defs::NativeMha = {
           }
           return join.state();
         },
+    .decompose = define,
     .doc = "The inference path of nn.MultiheadAttention. query, key, value [B, L, E] are projected "
            "by qkv_weight [3E, E], attended with num_head heads and projected by proj_weight [E, "
            "E]: [B, L, E]. The second result is the attention weights, or an empty tensor with "

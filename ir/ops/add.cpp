@@ -23,7 +23,7 @@ const OpDef defs::Add = {
         [](GradientBuilder &b) {
           b.set("self", b.grad());
           if (b.needs("other"))
-            b.set("other", gradient::scaled(b, b.grad(), gradient::number(b, "alpha")));
+            b.set("other", gradient::scaled(b, b.grad(), b.number("alpha")));
           return Status::ok();
         },
     .doc = "self + alpha * other, broadcast, dtypes promoted.",

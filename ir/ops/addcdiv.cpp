@@ -22,8 +22,7 @@ const OpDef defs::Addcdiv = {
     .infer = infer,
     .gradient = [](GradientBuilder &b) -> Status {
       b.set("self", b.grad());
-      Value *grad =
-          b.div(gradient::scaled(b, b.grad(), gradient::number(b, "value")), b.arg("tensor2"));
+      Value *grad = b.div(gradient::scaled(b, b.grad(), b.number("value")), b.arg("tensor2"));
       b.set("tensor1", grad);
       if (b.needs("tensor2"))
         b.set("tensor2", b.neg(b.mul(grad, b.div(b.arg("tensor1"), b.arg("tensor2")))));

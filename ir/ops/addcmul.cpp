@@ -20,7 +20,7 @@ const OpDef defs::Addcmul = {
     .infer = infer,
     .gradient = [](GradientBuilder &b) -> Status {
       b.set("self", b.grad());
-      Value *grad = gradient::scaled(b, b.grad(), gradient::number(b, "value"));
+      Value *grad = gradient::scaled(b, b.grad(), b.number("value"));
       if (b.needs("tensor1"))
         b.set("tensor1", b.mul(grad, b.arg("tensor2")));
       if (b.needs("tensor2"))

@@ -25,7 +25,7 @@ Status checkAttentionMask(const InferArgs &args, DType dtype, llvm::ArrayRef<int
 
 namespace cgc::ir {
 
-gradient::AttentionGradients gradient::attention(GradientBuilder &b, const AttentionCall &call) {
+gradient::AttentionGradients gradient::attention(OpBuilder &b, const AttentionCall &call) {
   const DType dtype = call.query->tensor().dtype;
   // Scores of 16 bits would round the weights.
   const DType wide = dtypeSize(dtype) == 2 ? DType::F32 : dtype;

@@ -29,6 +29,6 @@ struct AttentionGradients {
 };
 /// Adds the calls that compute the gradients. Computes the weights again, as softmax(scores),
 /// instead of keeping them.
-AttentionGradients attention(GradientBuilder &b, const AttentionCall &call);
+AttentionGradients attention(OpBuilder &b, const AttentionCall &call);
 
 } // namespace cgc::ir::gradient

@@ -40,7 +40,7 @@ Status backward(GradientBuilder &b) {
     if (d != 1)
       others.push_back(d);
   const auto channels = [&](Value *value) { return b.reshape(value, perChannel); };
-  Value *scale = b.call(OpKind::Rsqrt, {b.add(b.arg("running_var"), gradient::number(b, "eps"))});
+  Value *scale = b.call(OpKind::Rsqrt, {b.add(b.arg("running_var"), b.number("eps"))});
   if (b.needs("input")) {
     Value *slope = b.input("weight") ? b.mul(scale, b.arg("weight")) : scale;
     b.set("input", b.mul(b.grad(), channels(slope)));

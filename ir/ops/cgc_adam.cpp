@@ -8,6 +8,39 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::optimizerUpdate(args, results, {"parameters", "exp_avgs", "exp_avg_sqs"});
 }
 
+/// What depends on the step and not on the parameter is computed in f64, as in Python.
+Result<Values> define(OpBuilder &b) {
+  if (std::optional<Values> split =
+          rules::splitByDType(b, {"parameters", "gradients", "exp_avgs", "exp_avg_sqs"}))
+    return *split;
+  const double beta1 = b.number("beta1"), beta2 = b.number("beta2"),
+               decay = b.number("weight_decay");
+  const bool decoupled = b.args().boolean("decoupled");
+  Value *lr = b.to(b.input("lr"), DType::F64), *step = b.to(b.input("step"), DType::F64);
+  const auto correction = [&](double beta) {
+    return b.call(OpKind::Rsub, {b.call(OpKind::Pow, {beta, step}), 1.0});
+  };
+  Value *stepSize = b.div(lr, correction(beta1));
+  Value *rootOfCorrection = b.call(OpKind::Sqrt, {correction(beta2)});
+  Value *shrink = decay != 0 && decoupled ? b.call(OpKind::Rsub, {b.mul(lr, decay), 1.0}) : nullptr;
+  return rules::updated(b, {"parameters", "exp_avgs", "exp_avg_sqs"},
+                        [&](llvm::ArrayRef<Value *> old, Value *gradient) {
+                          Value *parameter = old[0];
+                          const DType dtype = parameter->tensor().dtype;
+                          if (shrink)
+                            parameter = b.to(b.mul(parameter, shrink), dtype);
+                          else if (decay != 0)
+                            gradient = b.call(OpKind::Add, {gradient, parameter, decay});
+                          Value *mean = b.call(OpKind::Lerp, {old[1], gradient, 1 - beta1});
+                          Value *square = b.call(OpKind::Addcmul, {b.mul(old[2], beta2), gradient,
+                                                                   gradient, 1 - beta2});
+                          Value *root = b.div(b.call(OpKind::Sqrt, {square}), rootOfCorrection);
+                          Value *divisor = b.add(root, b.arg("eps"));
+                          Value *change = b.div(b.mul(mean, stepSize), divisor);
+                          return Values{b.sub(parameter, change), mean, square};
+                        });
+}
+
 } // namespace
 
 const OpDef defs::Adam = {
@@ -18,6 +51,7 @@ const OpDef defs::Adam = {
         "dtype? copy=none) -> Tensor[]",
     .traits = kPure | kMove,
     .infer = infer,
+    .decompose = define,
     .doc =
         "torch.optim.Adam, or AdamW if decoupled: g = gradient * scale; weight_decay * parameter "
         "is added to g or, if decoupled, parameter = parameter * (1 - lr * weight_decay) first; m "

@@ -30,6 +30,21 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addRowStatistics(args, results);
 }
 
+Result<Values> define(OpBuilder &b) {
+  Value *input = b.input("input"), *addend = b.input("addend");
+  Value *sum = addend ? b.add(input, addend) : input;
+  const DType dtype = sum->tensor().dtype;
+  // Parameters of f32 normalize rows of 16 bits in f32.
+  Value *weight = b.input("weight"), *bias = b.input("bias");
+  const Value *parameter = weight ? weight : bias;
+  Value *rows = parameter ? b.to(sum, parameter->tensor().dtype) : sum;
+  Value *normalized = b.call(OpKind::LayerNorm, {rows, Arg::ints(Dims{sum->tensor().sizes.back()}),
+                                                 b.arg("weight"), b.arg("bias"), b.arg("eps")});
+  Values values{sum, b.to(normalized, dtype)};
+  rules::defineRowStatistics(b, values);
+  return values;
+}
+
 } // namespace
 
 const OpDef defs::AddLayerNorm = {
@@ -42,6 +57,7 @@ const OpDef defs::AddLayerNorm = {
           // Row statistics have the rows of all sequences in one dimension.
           return args.boolean("row_statistics") ? RowArgs() : RowArgs{"input", "addend"};
         },
+    .decompose = define,
     .doc = "Two results. The first is input [..., E] plus addend, whose sizes are the last ones of "
            "input's, or input itself without an addend. The second is that sum, rounded to its "
            "dtype and normalized to zero mean and unit variance over the last dimension, times "

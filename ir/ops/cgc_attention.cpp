@@ -35,7 +35,7 @@ Status backward(GradientBuilder &b) {
   const auto swapped = [&](Value *v) { return b.call(OpKind::Permute, {v, Arg::ints(order)}); };
   Value *grad = swapped(b.reshape(b.grad(), {batch, queries, heads, width}));
   const bool isCausal = b.arg("is_causal").as<bool>();
-  const double scale = gradient::number(b, "scale");
+  const double scale = b.number("scale");
   if (dtypeSize(query->tensor().dtype) != 2 || b.input("attn_mask")) {
     const gradient::AttentionGradients grads =
         gradient::attention(b, {query, key, value, b.input("attn_mask"), isCausal, scale, grad});
@@ -57,6 +57,15 @@ Status backward(GradientBuilder &b) {
   return Status::ok();
 }
 
+Result<Values> define(OpBuilder &b) {
+  Value *heads =
+      b.call(OpKind::Attention, {b.arg("query"), b.arg("key"), b.arg("value"), b.arg("attn_mask"),
+                                 0.0, b.arg("is_causal"), b.arg("scale")});
+  const Dims sizes = heads->tensor().sizes; // [B, H, L, D]
+  return Values{
+      b.reshape(b.permute(heads, {0, 2, 1, 3}), {sizes[0], sizes[2], sizes[1] * sizes[3]})};
+}
+
 } // namespace
 
 const OpDef defs::FusedAttention = {
@@ -69,6 +78,7 @@ const OpDef defs::FusedAttention = {
           return name != "attn_mask" && (type.strides.back() == 1 || type.sizes.back() == 1);
         },
     .gradient = backward,
+    .decompose = define,
     .doc = "Scaled dot-product attention of query [B, H, L, D] with key and value [B, H, S, D], "
            "which may have any strides, usually those of slices of one packed projection. The "
            "result is token-major, with the heads of a token side by side: [B, L, H * D]. "

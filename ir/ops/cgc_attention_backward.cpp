@@ -1,4 +1,5 @@
 // cgc.attention_backward: the gradients of scaled dot-product attention.
+#include "ir/ops/attention_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -32,6 +33,27 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return Status::ok();
 }
 
+/// In f32 for 16 bits.
+Result<Values> define(OpBuilder &b) {
+  const DType dtype = b.input("query")->tensor().dtype;
+  const auto wide = [&](llvm::StringRef name) {
+    return b.to(b.input(name), dtypeSize(dtype) == 2 ? DType::F32 : dtype);
+  };
+  const gradient::AttentionGradients grads =
+      gradient::attention(b, {.query = wide("query"),
+                              .key = wide("key"),
+                              .value = wide("value"),
+                              .isCausal = b.args().boolean("is_causal"),
+                              .scale = b.number("scale"),
+                              .gradOut = wide("grad_out")});
+  Values results;
+  for (Value *grad : {grads.query, grads.key, grads.value})
+    results.push_back(b.permute(b.to(grad, dtype), {0, 2, 1, 3}));
+  if (!b.args().boolean("packed"))
+    return results;
+  return Values{b.call(OpKind::Stack, {Arg::List(results.begin(), results.end()), 2})};
+}
+
 } // namespace
 
 const OpDef defs::AttentionBackward = {
@@ -43,6 +65,7 @@ const OpDef defs::AttentionBackward = {
         [](const InferArgs &, llvm::StringRef, const TensorType &type) {
           return type.strides.back() == 1 || type.sizes.back() == 1;
         },
+    .decompose = define,
     .doc = "The gradients of query [B, H, L, D], key and value [B, H, S, D] from that of the "
            "result of attention without a mask, grad_out [B, H, L, D], with the is_causal and "
            "scale of cgc.attention: [B, L, H, D] and two of [B, S, H, D]. With packed, which needs "

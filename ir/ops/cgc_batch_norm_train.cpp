@@ -47,9 +47,8 @@ Status backward(GradientBuilder &b) {
       return rules::refuse(
           "the loss depends on the statistics of a batch; only the normalized input "
           "has a gradient");
-  Node *grads =
-      b.callNode(OpKind::BatchNormBackward, {b.grad(), b.arg("input"), b.arg("weight"), b.result(1),
-                                             b.result(2), gradient::number(b, "eps")});
+  Node *grads = b.callNode(OpKind::BatchNormBackward, {b.grad(), b.arg("input"), b.arg("weight"),
+                                                       b.result(1), b.result(2), b.number("eps")});
   b.set("input", grads->result(0));
   if (b.input("weight")) {
     b.set("weight", grads->result(1));

@@ -1,4 +1,5 @@
 // cgc.center_rows: a weight with each row's mean subtracted.
+#include "ir/op_builder.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -15,12 +16,18 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, DType::F32, weight.sizes);
 }
 
+Result<Values> define(OpBuilder &b) {
+  Value *mean = b.call(OpKind::Mean, {b.arg("weight"), Arg::ints(Dims{1}), true});
+  return Values{b.sub(b.arg("weight"), mean)};
+}
+
 } // namespace
 
 const OpDef defs::CenterRows = {
     .schema = "(Tensor weight, dtype dtype) -> Tensor",
     .traits = kPure | kMove,
     .infer = infer,
+    .decompose = define,
     .doc =
         "weight, f32 [N, K], with each row's mean subtracted, in numbers that dtype, f16 or bf16, "
         "can represent. Some are not rounded to nearest, so that each row sums to nearly 0. For "

@@ -27,6 +27,17 @@ Status dropGradient(GradientBuilder &b) {
   return Status::ok();
 }
 
+Result<Values> define(OpBuilder &b) {
+  Value *self = b.input("self");
+  const double p = b.number("p");
+  if (p == 1)
+    return Values{b.zerosLike(self)};
+  Value *drawn = b.call(OpKind::Uniform, {Arg::ints(self->tensor().sizes), b.arg("seed"),
+                                          b.arg("offset"), b.arg("stream")});
+  Value *isDropped = b.call(OpKind::Lt, {drawn, p});
+  return Values{b.call(OpKind::Where, {isDropped, 0.0, b.mul(self, 1 / (1 - p))})};
+}
+
 } // namespace
 
 const OpDef defs::TrainDropout = {
@@ -34,6 +45,7 @@ const OpDef defs::TrainDropout = {
     .traits = kPure | kMove,
     .infer = infer,
     .gradient = dropGradient,
+    .decompose = define,
     .doc =
         "self / (1 - p) where cgc.uniform of self's sizes with the same seed, offset and stream is "
         "at least p, else 0; zeros for p = 1.",

@@ -1,5 +1,5 @@
 // cgc.ema: exponential moving averages of a list of parameters.
-#include "ir/ops/rules.h"
+#include "ir/ops/optimizer_rules.h"
 
 namespace cgc::ir {
 namespace {
@@ -21,6 +21,19 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return Status::ok();
 }
 
+Result<Values> define(OpBuilder &b) {
+  if (std::optional<Values> split = rules::splitByDType(b, {"averages", "parameters"}))
+    return *split;
+  const double weight = 1 - b.number("decay");
+  Values results;
+  for (auto [average, parameter] : llvm::zip_equal(b.inputs("averages"), b.inputs("parameters"))) {
+    Value *moved = b.call(OpKind::Lerp, {average, parameter, weight});
+    results.push_back(
+        b.arg("skip").isNone() ? moved : b.call(OpKind::Where, {b.arg("skip"), average, moved}));
+  }
+  return results;
+}
+
 } // namespace
 
 const OpDef defs::Ema = {
@@ -28,6 +41,7 @@ const OpDef defs::Ema = {
               "Tensor[]",
     .traits = kPure | kMove,
     .infer = infer,
+    .decompose = define,
     .doc = "decay * average + (1 - decay) * parameter for each pair; the averages if skip, bool[], "
            "is true.",
 };

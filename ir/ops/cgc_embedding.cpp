@@ -24,6 +24,13 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addRowStatistics(args, results);
 }
 
+Result<Values> define(OpBuilder &b) {
+  Value *rows = b.call(OpKind::Embedding, {b.arg("weight"), b.arg("indices")});
+  Values values{b.arg("positions").isNone() ? rows : b.add(rows, b.arg("positions"))};
+  rules::defineRowStatistics(b, values);
+  return values;
+}
+
 } // namespace
 
 const OpDef defs::FusedEmbedding = {
@@ -32,6 +39,7 @@ const OpDef defs::FusedEmbedding = {
         "(Tensor, Tensor?)",
     .traits = kPure | kMove,
     .infer = infer,
+    .decompose = define,
     .doc = "Row indices[b, t] of weight [N, E] plus row t of positions [T, E]: [B, T, E]. Without "
            "positions, indices have any rank. Floating dtypes. With row_statistics, the second "
            "result is the row statistics of the first, as in cgc.linear.",

@@ -1,4 +1,5 @@
 // cgc.gradient_norm: the Euclidean norm of several tensors together.
+#include "ir/op_builder.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -11,12 +12,32 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, DType::F32, {});
 }
 
+/// The norm of the norms of the tensors, in f64 if one of them is.
+Result<Values> define(OpBuilder &b) {
+  const std::vector<Value *> gradients = b.inputs("gradients");
+  if (gradients.empty())
+    return Values{b.zerosLike(b.result())};
+  const DType dtype =
+      llvm::any_of(gradients,
+                   [](const Value *gradient) { return gradient->tensor().dtype == DType::F64; })
+          ? DType::F64
+          : DType::F32;
+  const auto norm = [&](Value *of) {
+    return b.call(OpKind::VectorNorm, {of, 2, Arg(), false, dtype});
+  };
+  Arg::List norms;
+  for (Value *gradient : gradients)
+    norms.emplace_back(norm(gradient));
+  return Values{b.to(norm(b.call(OpKind::Stack, {std::move(norms)})), DType::F32)};
+}
+
 } // namespace
 
 const OpDef defs::GradientNorm = {
     .schema = "(Tensor[] gradients) -> Tensor",
     .traits = kPure | kReduction,
     .infer = infer,
+    .decompose = define,
     .doc = "f32[]: the square root of the sum of the squares of all elements of all tensors. Not "
            "finite if one of them is not.",
 };

@@ -2,6 +2,8 @@
 #include "ir/ops/linear_rules.h"
 #include "ir/ops/row_statistics_rules.h"
 
+#include "llvm/ADT/StringSwitch.h"
+
 namespace cgc::ir {
 namespace {
 
@@ -12,6 +14,28 @@ Status infer(const InferArgs &args, rules::Results &results) {
     return rules::mismatch("residual", rules::toString(sizes), args.tensor("residual"));
   CGC_TRY(rules::addDense(results, args.tensor("input").dtype, sizes));
   return rules::addRowStatistics(args, results);
+}
+
+Value *activated(OpBuilder &b, Value *x, llvm::StringRef activation) {
+  if (activation == "none")
+    return x;
+  if (activation == "gelu_tanh")
+    return b.call(OpKind::Gelu, {x, "tanh"});
+  const OpKind op = llvm::StringSwitch<OpKind>(activation)
+                        .Case("gelu", OpKind::Gelu)
+                        .Case("quick_gelu", OpKind::QuickGelu)
+                        .Case("silu", OpKind::Silu)
+                        .Case("relu", OpKind::Relu)
+                        .Case("tanh", OpKind::Tanh);
+  return b.callNode(op, {x})->result();
+}
+
+Result<Values> define(OpBuilder &b) {
+  Value *product = b.call(OpKind::Linear, {b.arg("input"), b.arg("weight"), b.arg("bias")});
+  Value *y = activated(b, product, b.args().str("activation"));
+  Values values{b.arg("residual").isNone() ? y : b.add(y, b.arg("residual"))};
+  rules::defineRowStatistics(b, values);
+  return values;
 }
 
 } // namespace
@@ -30,6 +54,7 @@ const OpDef defs::FusedLinear = {
           // Row statistics have the rows of all sequences in one dimension.
           return args.boolean("row_statistics") ? RowArgs() : RowArgs{"input", "residual"};
         },
+    .decompose = define,
     .doc = "activation(input [..., K] times the transpose of weight [N, K], plus bias [N]) plus "
            "residual [..., N]: [..., N]. activation is none, gelu, gelu_tanh, quick_gelu, silu, "
            "relu or tanh. Floating dtypes. With row_statistics, the second result is the row "

@@ -1,4 +1,5 @@
 // cgc.linear_sgd: one step of stochastic gradient descent for a linear layer.
+#include "ir/op_builder.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -31,6 +32,29 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, DType::I64, {});
 }
 
+Result<Values> define(OpBuilder &b) {
+  Value *weight = b.input("weight"), *bias = b.input("bias");
+  Node *gradients = b.callNode(OpKind::WeightGradient, {b.arg("grad_out"), b.arg("input"),
+                                                        weight->tensor().dtype, bias != nullptr});
+  Arg::List parameters = {weight}, gradientList = {gradients->result(0)};
+  if (bias) {
+    parameters.emplace_back(bias);
+    gradientList.emplace_back(gradients->result(1));
+  }
+  // The number of the step is read with a momentum only.
+  Value *step = b.input("step");
+  Arg number = step ? step : b.call(OpKind::Full, {Arg::ints(Dims{}), 1, DType::I64});
+  Node *update = b.callNode(OpKind::Sgd, {std::move(parameters), std::move(gradientList),
+                                          Arg::List{}, b.arg("lr"), std::move(number), Arg(), Arg(),
+                                          0.0, 0.0, b.arg("weight_decay")});
+  Values results;
+  for (Value &result : update->results())
+    results.push_back(&result);
+  if (step)
+    results.push_back(b.add(step, 1));
+  return results;
+}
+
 } // namespace
 
 const OpDef defs::LinearSgd = {
@@ -38,6 +62,7 @@ const OpDef defs::LinearSgd = {
               "step=none, float weight_decay=0.0) -> Tensor[]",
     .traits = kPure | kGemm,
     .infer = infer,
+    .decompose = define,
     .doc =
         "cgc.sgd, without a momentum, of the gradients of cgc.weight_gradient: the results are "
         "weight - lr * (grad_out^T input + weight_decay * weight) and, with a bias, the bias less "

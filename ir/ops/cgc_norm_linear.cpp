@@ -19,6 +19,18 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addRowStatistics(args, results);
 }
 
+Result<Values> define(OpBuilder &b) {
+  Value *input = b.input("input");
+  Value *rows = b.call(OpKind::LayerNorm, {input, Arg::ints(Dims{input->tensor().sizes.back()}),
+                                           Arg(), Arg(), b.arg("eps")});
+  Node *linear = b.callNode(OpKind::FusedLinear, {rows, b.arg("weight"), b.arg("bias"), Arg(),
+                                                  b.arg("activation"), b.arg("row_statistics")});
+  Values values;
+  for (Value &result : linear->results())
+    values.push_back(&result);
+  return values;
+}
+
 } // namespace
 
 const OpDef defs::NormLinear = {
@@ -26,6 +38,7 @@ const OpDef defs::NormLinear = {
               "eps=1e-05, str activation=\"none\", bool row_statistics=false) -> (Tensor, Tensor?)",
     .traits = kPure | kGemm,
     .infer = infer,
+    .decompose = define,
     .doc = "activation(rows of input [..., K] normalized to zero mean and unit variance, times the "
            "transpose of weight [N, K], plus bias [N]): [..., N]. Each row of weight must sum to "
            "0, as those of cgc.center_rows do: the mean of an input row then contributes nothing "

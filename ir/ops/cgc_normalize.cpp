@@ -1,4 +1,5 @@
 // cgc.normalize: division of vectors by their norm.
+#include "ir/op_builder.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -11,6 +12,11 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, input.dtype, input.sizes);
 }
 
+Result<Values> define(OpBuilder &b) {
+  Value *norm = b.call(OpKind::VectorNorm, {b.arg("input"), 2, Arg::ints(Dims{-1}), true});
+  return Values{b.div(b.arg("input"), b.call(OpKind::ClampMin, {norm, b.arg("eps")}))};
+}
+
 } // namespace
 
 const OpDef defs::Normalize = {
@@ -18,6 +24,7 @@ const OpDef defs::Normalize = {
     .traits = kPure | kReduction,
     .infer = infer,
     .rowArgs = [](const InferArgs &) { return RowArgs{"input"}; },
+    .decompose = define,
     .doc = "input [..., E] divided by its Euclidean norm over the last dimension, or by eps where "
            "that is larger. Floating dtypes.",
 };

@@ -1,4 +1,5 @@
 // cgc.patches: an image cut into patches, one per row.
+#include "ir/op_builder.h"
 #include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
@@ -25,7 +26,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 /// Puts the pixels of each row back to their places. No patch has those at the border.
 Status backward(GradientBuilder &b) {
   const Dims image = b.input("image")->tensor().sizes;
-  const InferArgs args = gradient::args(b);
+  const InferArgs args = b.args();
   const Dims patch = args.ints("patch");
   const int64_t rows = image[2] / patch[0], columns = image[3] / patch[1];
   const int64_t pixels = image[1] * patch[0] * patch[1];
@@ -42,6 +43,21 @@ Status backward(GradientBuilder &b) {
   return Status::ok();
 }
 
+Result<Values> define(OpBuilder &b) {
+  Value *image = b.input("image");
+  const Dims sizes = image->tensor().sizes, patch = b.args().ints("patch");
+  const int64_t rows = sizes[2] / patch[0], columns = sizes[3] / patch[1];
+  image = b.call(OpKind::Slice, {image, 2, 0, rows * patch[0]});
+  image = b.call(OpKind::Slice, {image, 3, 0, columns * patch[1]});
+  image = b.reshape(image, {sizes[0], sizes[1], rows, patch[0], columns, patch[1]});
+  const int64_t pixels = sizes[1] * patch[0] * patch[1];
+  Value *patches =
+      b.reshape(b.permute(image, {0, 2, 4, 1, 3, 5}), {sizes[0], rows * columns, pixels});
+  const int64_t zeros = b.args().integer("columns") - pixels;
+  return Values{zeros == 0 ? patches
+                           : b.call(OpKind::ConstantPad, {patches, Arg::ints(Dims{0, zeros})})};
+}
+
 } // namespace
 
 const OpDef defs::Patches = {
@@ -49,6 +65,7 @@ const OpDef defs::Patches = {
     .traits = kPure | kMove,
     .infer = infer,
     .gradient = backward,
+    .decompose = define,
     .doc = "The patches [PH, PW] of image [B, C, H, W], without overlap and in row-major order: "
            "[B, (H / PH) * (W / PW), columns]. A row holds the C * PH * PW pixels in the order of "
            "a convolution's weight [O, C, PH, PW], followed by zeros. Pixels beyond the last whole "

@@ -3,12 +3,21 @@
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
+namespace {
+
+Result<Values> define(OpBuilder &b) {
+  Value *self = b.input("self");
+  return Values{b.mul(self, b.call(OpKind::Sigmoid, {b.mul(self, 1.702)}))};
+}
+
+} // namespace
 
 const OpDef defs::QuickGelu = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,
     .gradient = [](GradientBuilder &b) { return gradient::gated(b, 1.702); },
+    .decompose = define,
     .doc = "self * sigmoid(1.702 * self), elementwise; floating dtypes.",
 };
 

@@ -1,5 +1,6 @@
 // cgc.rows: one row of each sequence.
 #include "ir/gradient.h"
+#include "ir/op_builder.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -33,6 +34,16 @@ Status backward(GradientBuilder &b) {
   return Status::ok();
 }
 
+Result<Values> define(OpBuilder &b) {
+  Value *input = b.input("input"), *index = b.input("index");
+  if (!index)
+    return Values{b.call(OpKind::Select, {input, 1, 0})};
+  const Dims sizes = input->tensor().sizes; // [B, T, E]
+  index = b.reshape(b.to(index, DType::I64), {sizes[0], 1, 1});
+  Value *row = b.call(OpKind::Gather, {input, 1, b.expand(index, {sizes[0], 1, sizes[2]})});
+  return Values{b.reshape(row, {sizes[0], sizes[2]})};
+}
+
 } // namespace
 
 const OpDef defs::Rows = {
@@ -44,6 +55,7 @@ const OpDef defs::Rows = {
           return name == "input" && type.strides.back() == 1;
         },
     .gradient = backward,
+    .decompose = define,
     .doc = "Row index[b], in [0, T), of each input[b] of input [B, T, E]: [B, E]; row 0 without an "
            "index. The input may have any strides.",
 };

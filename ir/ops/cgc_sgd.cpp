@@ -10,6 +10,31 @@ Status infer(const InferArgs &args, rules::Results &results) {
              : rules::optimizerUpdate(args, results, {"parameters", "momenta"});
 }
 
+Result<Values> define(OpBuilder &b) {
+  if (std::optional<Values> split = rules::splitByDType(b, {"parameters", "gradients", "momenta"}))
+    return *split;
+  const double momentum = b.number("momentum"), dampening = b.number("dampening"),
+               decay = b.number("weight_decay");
+  Value *isFirst = momentum == 0 ? nullptr : b.call(OpKind::Eq, {b.arg("step"), 1});
+  const auto update = [&](llvm::ArrayRef<Value *> old, Value *gradient) {
+    Value *parameter = old[0];
+    if (decay != 0)
+      gradient = b.call(OpKind::Add, {gradient, parameter, decay});
+    if (momentum == 0)
+      return Values{b.sub(parameter, b.mul(gradient, b.arg("lr")))};
+    Value *moved = b.call(OpKind::Add, {b.mul(old[1], momentum), gradient, 1 - dampening});
+    Value *mean = b.call(OpKind::Where, {isFirst, gradient, moved});
+    if (b.args().boolean("nesterov"))
+      gradient = b.call(OpKind::Add, {gradient, mean, momentum});
+    else
+      gradient = mean;
+    return Values{b.sub(parameter, b.mul(gradient, b.arg("lr"))), mean};
+  };
+  if (momentum == 0)
+    return rules::updated(b, {"parameters"}, update);
+  return rules::updated(b, {"parameters", "momenta"}, update);
+}
+
 } // namespace
 
 const OpDef defs::Sgd = {
@@ -19,6 +44,7 @@ const OpDef defs::Sgd = {
         "weight_decay=0.0, bool nesterov=false, dtype? copy=none) -> Tensor[]",
     .traits = kPure | kMove,
     .infer = infer,
+    .decompose = define,
     .doc =
         "torch.optim.SGD: g = gradient * scale + weight_decay * parameter; with a momentum, m = g "
         "if step is 1, else momentum * m + (1 - dampening) * g, and g = m, or g + momentum * m "

@@ -1,4 +1,5 @@
 // cgc.squared_error: a squared error and its gradient.
+#include "ir/op_builder.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -16,6 +17,13 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, self.dtype, self.sizes);
 }
 
+Result<Values> define(OpBuilder &b) {
+  Value *difference = b.sub(b.arg("self"), b.arg("target"));
+  Value *sum = b.call(OpKind::Sum, {b.mul(difference, difference)});
+  Value *loss = b.mul(sum, b.arg("loss_factor"));
+  return Values{loss, b.mul(difference, b.arg("gradient_factor"))};
+}
+
 } // namespace
 
 const OpDef defs::SquaredError = {
@@ -23,6 +31,7 @@ const OpDef defs::SquaredError = {
               "Tensor)",
     .traits = kPure | kReduction,
     .infer = infer,
+    .decompose = define,
     .doc =
         "loss_factor times the sum of (self - target)^2, and gradient_factor times self - target.",
 };

@@ -1,4 +1,5 @@
 // cgc.tokens: a class token before the patches, plus positions.
+#include "ir/op_builder.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -19,12 +20,21 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, patches.dtype, {batch, count, width});
 }
 
+Result<Values> define(OpBuilder &b) {
+  Value *patches = b.input("patches");
+  const int64_t batch = patches->tensor().sizes[0], width = patches->tensor().sizes[2];
+  Value *token = b.reshape(b.input("class_token"), {1, 1, width});
+  Value *tokens = b.call(OpKind::Cat, {Arg::List{b.expand(token, {batch, 1, width}), patches}, 1});
+  return Values{b.arg("positions").isNone() ? tokens : b.add(tokens, b.arg("positions"))};
+}
+
 } // namespace
 
 const OpDef defs::Tokens = {
     .schema = "(Tensor patches, Tensor class_token, Tensor? positions=none) -> Tensor",
     .traits = kPure | kMove,
     .infer = infer,
+    .decompose = define,
     .doc = "class_token [E] before each row of patches [B, N, E], plus positions [1 + N, E]: [B, 1 "
            "+ N, E]. Floating dtypes.",
 };

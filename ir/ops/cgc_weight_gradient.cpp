@@ -1,4 +1,5 @@
 // cgc.weight_gradient: the gradients of the weight and the bias of a linear layer.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -19,12 +20,26 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return args.boolean("bias") ? rules::addDense(results, dtype, {grad.sizes.back()}) : Status::ok();
 }
 
+Result<Values> define(OpBuilder &b) {
+  const DType dtype = b.args().dtype("dtype");
+  Value *grad = b.input("grad_out"), *input = b.input("input");
+  if (!b.args().boolean("bias"))
+    return Values{gradient::productOfRows(b, b.to(grad, dtype), b.to(input, dtype))};
+  Dims rows;
+  for (int64_t dim = 0; dim + 1 < grad->tensor().rank(); ++dim)
+    rows.push_back(dim);
+  Value *sum =
+      rows.empty() ? b.to(grad, dtype) : b.call(OpKind::Sum, {grad, Arg::ints(rows), false, dtype});
+  return Values{b.call(OpKind::WeightGradient, {grad, input, dtype}), sum};
+}
+
 } // namespace
 
 const OpDef defs::WeightGradient = {
     .schema = "(Tensor grad_out, Tensor input, dtype dtype, bool bias=false) -> Tensor[]",
     .traits = kPure | kGemm,
     .infer = infer,
+    .decompose = define,
     .doc =
         "grad_out^T input over all rows: [N, K] of dtype `dtype`, from grad_out [..., N] and "
         "input [..., K]. With bias also the sum of grad_out over all rows, [N]. The sums are not "

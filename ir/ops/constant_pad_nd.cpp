@@ -46,7 +46,7 @@ const OpDef defs::ConstantPad = {
           return batch::Join(call).add(call.args["self"], map).state();
         },
     .gradient = [](GradientBuilder &b) -> Status {
-      Dims pad = gradient::args(b).ints("pad");
+      Dims pad = b.args().ints("pad");
       for (int64_t &count : pad)
         count = -count;
       b.set("self", b.call(OpKind::ConstantPad, {b.grad(), Arg::ints(pad)}));

@@ -33,7 +33,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 /// The diagonal of a square matrix of zeros, which is then padded to the matrix that it came from.
 Status backward(GradientBuilder &b) {
   const TensorType &self = b.input("self")->tensor();
-  const InferArgs args = gradient::args(b);
+  const InferArgs args = b.args();
   CGC_ASSIGN_OR_RETURN(const int64_t dim1,
                        rules::wrapDim("dim1", args.integer("dim1"), self.rank()));
   CGC_ASSIGN_OR_RETURN(const int64_t dim2,

@@ -116,6 +116,66 @@ Status backward(GradientBuilder &b) {
   return Status::ok();
 }
 
+/// The positions in `labels` of the letters of `order`.
+Dims positions(const std::string &labels, const std::string &order) {
+  Dims dims;
+  for (char label : order)
+    dims.push_back(static_cast<int64_t>(labels.find(label)));
+  return dims;
+}
+
+/// Permutations and a matmul of two operands.
+Result<Values> define(OpBuilder &builder) {
+  const std::vector<Value *> operands = builder.inputs("tensors");
+  if (operands.size() != 2)
+    return rules::refuse("it has other than two operands");
+  Dims ranks;
+  for (const Value *operand : operands)
+    ranks.push_back(operand->tensor().rank());
+  CGC_ASSIGN_OR_RETURN(const rules::Einsum einsum,
+                       rules::parseEinsum(builder.arg("equation").as<std::string>(), ranks));
+  const std::string &a = einsum.terms[0], &b = einsum.terms[1], &result = einsum.result;
+  const auto contains = [](const std::string &labels, char label) {
+    return labels.find(label) != std::string::npos;
+  };
+  std::string batch, rows, columns, summed;
+  for (char label : a) {
+    const bool inB = contains(b, label), kept = contains(result, label);
+    if (!inB && !kept)
+      return rules::refuse("it sums over a dimension of one operand alone");
+    (inB ? kept ? batch : summed : rows) += label;
+  }
+  for (char label : b)
+    if (!contains(a, label)) {
+      if (!contains(result, label))
+        return rules::refuse("it sums over a dimension of one operand alone");
+      columns += label;
+    }
+  // An operand as [batch, first, second], where each group of labels is one dimension.
+  const auto matrix = [&](size_t i, const std::string &first, const std::string &second) {
+    const Dims order = positions(einsum.terms[i], batch + first + second);
+    const Dims sizes = operands[i]->tensor().sizes;
+    Dims merged;
+    size_t next = 0;
+    for (const std::string &group : {batch, first, second}) {
+      merged.push_back(1);
+      for (size_t k = 0; k < group.size(); ++k)
+        merged.back() *= sizes[order[next++]];
+    }
+    Value *permuted = builder.permute(operands[i], order);
+    return builder.call(OpKind::Reshape, {permuted, Arg::ints(merged)});
+  };
+  Value *left = matrix(0, rows, summed);
+  Value *product = builder.matmul(left, matrix(1, summed, columns));
+  const std::string labels = batch + rows + columns;
+  const Dims back = positions(labels, result);
+  Dims sizes(labels.size());
+  for (auto [i, dim] : llvm::enumerate(back))
+    sizes[dim] = builder.result()->tensor().sizes[i];
+  product = builder.call(OpKind::View, {product, Arg::ints(sizes)});
+  return Values{builder.permute(product, back)};
+}
+
 } // namespace
 
 const OpDef defs::Einsum = {
@@ -141,6 +201,7 @@ const OpDef defs::Einsum = {
           return join.state();
         },
     .gradient = backward,
+    .decompose = define,
     .doc = "The sum of the products of the elements of all tensors over the labels that the result "
            "lacks: "
            "ij,jk->ik is a matrix product. Letters, each once in a term, and an ellipsis for any "

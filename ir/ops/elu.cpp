@@ -10,9 +10,9 @@ const OpDef defs::Elu = {
     .infer = rules::unaryFloating,
     .gradient = [](GradientBuilder &b) -> Status {
       const Arg &self = b.arg("self");
-      const double scale = gradient::number(b, "scale"), inner = gradient::number(b, "input_scale");
+      const double scale = b.number("scale"), inner = b.number("input_scale");
       Value *slope = b.call(OpKind::Exp, {b.mul(self, inner)});
-      slope = b.mul(slope, scale * inner * gradient::number(b, "alpha"));
+      slope = b.mul(slope, scale * inner * b.number("alpha"));
       slope = b.call(OpKind::Where, {b.call(OpKind::Le, {self, 0}), slope, scale});
       b.set("self", b.mul(b.grad(), slope));
       return Status::ok();

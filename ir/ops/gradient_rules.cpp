@@ -8,23 +8,15 @@ namespace cgc::ir::gradient {
 
 // ---- Helpers
 
-InferArgs args(const GradientBuilder &b) {
-  return {opSchema(b.node().op()), b.node().args()};
-}
-
-double number(const GradientBuilder &b, llvm::StringRef name) {
-  return *b.arg(name).asNumber();
-}
-
-Value *scaled(GradientBuilder &b, Value *a, double factor) {
+Value *scaled(OpBuilder &b, Value *a, double factor) {
   return factor == 1 ? a : b.mul(a, factor);
 }
 
-Value *power(GradientBuilder &b, Value *a, double exponent) {
+Value *power(OpBuilder &b, Value *a, double exponent) {
   return exponent == 1 ? a : b.call(OpKind::Pow, {a, exponent});
 }
 
-Value *unless(GradientBuilder &b, Value *condition, Value *a) {
+Value *unless(OpBuilder &b, Value *condition, Value *a) {
   return b.call(OpKind::Where, {condition, 0.0, a});
 }
 
@@ -41,12 +33,12 @@ Value *gaussian(GradientBuilder &b, double factor) {
   return b.mul(b.grad(), b.mul(bell, factor));
 }
 
-Value *identityMatrix(GradientBuilder &b, int64_t size) {
+Value *identityMatrix(OpBuilder &b, int64_t size) {
   Value *columns = b.call(OpKind::Arange, {0, size});
   return b.call(OpKind::Eq, {b.call(OpKind::Unsqueeze, {columns, 1}), columns});
 }
 
-Value *productOfRows(GradientBuilder &builder, Value *a, Value *b) {
+Value *productOfRows(OpBuilder &builder, Value *a, Value *b) {
   auto rows = [&](Value *value) {
     const TensorType &type = value->tensor();
     const int64_t width = type.sizes.back();
@@ -61,13 +53,13 @@ Value *productOfRows(GradientBuilder &builder, Value *a, Value *b) {
 
 Result<Value *> withReducedDims(GradientBuilder &b, Value *a, llvm::StringRef dim) {
   const TensorType &self = b.input("self")->tensor();
-  CGC_ASSIGN_OR_RETURN(auto reduced, rules::listedDims(args(b), dim, self.rank()));
+  CGC_ASSIGN_OR_RETURN(auto reduced, rules::listedDims(b.args(), dim, self.rank()));
   return b.reshape(a, rules::reducedSizes(self.sizes, reduced, /*keepDim=*/true));
 }
 
 Result<int64_t> reducedCount(const GradientBuilder &b) {
   const TensorType &self = b.input("self")->tensor();
-  CGC_ASSIGN_OR_RETURN(auto reduced, rules::listedDims(args(b), "dim", self.rank()));
+  CGC_ASSIGN_OR_RETURN(auto reduced, rules::listedDims(b.args(), "dim", self.rank()));
   int64_t count = 1;
   for (auto [size, isReduced] : llvm::zip_equal(self.sizes, reduced))
     count *= isReduced ? size : 1;
@@ -103,16 +95,16 @@ Status difference(GradientBuilder &b, int sign) {
   const llvm::StringRef minuend = sign > 0 ? "self" : "other", other = sign > 0 ? "other" : "self";
   b.set(minuend, b.grad());
   if (b.needs(other))
-    b.set(other, b.neg(scaled(b, b.grad(), number(b, "alpha"))));
+    b.set(other, b.neg(scaled(b, b.grad(), b.number("alpha"))));
   return Status::ok();
 }
 
 Status addedProduct(GradientBuilder &b, llvm::StringRef left, llvm::StringRef right) {
   if (b.needs("self"))
-    b.set("self", scaled(b, b.grad(), number(b, "beta")));
+    b.set("self", scaled(b, b.grad(), b.number("beta")));
   if (!b.needs(left) && !b.needs(right))
     return Status::ok();
-  Value *grad = scaled(b, b.grad(), number(b, "alpha"));
+  Value *grad = scaled(b, b.grad(), b.number("alpha"));
   if (b.needs(left))
     b.set(left, b.matmul(grad, b.transposed(b.input(right))));
   if (b.needs(right))
@@ -188,7 +180,7 @@ Status gathered(GradientBuilder &b, llvm::StringRef name) {
 Status variance(GradientBuilder &b, Value *grad) {
   CGC_ASSIGN_OR_RETURN(const int64_t count, reducedCount(b));
   CGC_ASSIGN_OR_RETURN(grad, withReducedDims(b, grad));
-  const double correction = b.arg("correction").isNone() ? 1 : number(b, "correction");
+  const double correction = b.arg("correction").isNone() ? 1 : b.number("correction");
   Value *mean = b.call(OpKind::Mean, {b.arg("self"), b.arg("dim"), true});
   Value *centered = b.sub(b.arg("self"), mean);
   b.set("self", b.mul(b.mul(grad, 2 / (static_cast<double>(count) - correction)), centered));
@@ -202,7 +194,7 @@ Status convolution(GradientBuilder &b, unsigned spatial, bool transposed) {
     input = b.call(OpKind::Unsqueeze, {input, 0});
     grad = b.call(OpKind::Unsqueeze, {grad, 0});
   }
-  const InferArgs call = args(b);
+  const InferArgs call = b.args();
   const auto extents = [&](llvm::StringRef name) {
     Dims values = call.ints(name);
     values.resize(spatial, values.front());
@@ -226,7 +218,7 @@ Status convolution(GradientBuilder &b, unsigned spatial, bool transposed) {
 }
 
 Status padded(GradientBuilder &b, unsigned spatial, bool mirrored) {
-  const Dims padding = args(b).ints("padding");
+  const Dims padding = b.args().ints("padding");
   const Dims &sizes = b.input("self")->tensor().sizes;
   Value *grad = b.grad();
   for (unsigned i = 0; i < spatial; ++i) { // From the last dimension on.

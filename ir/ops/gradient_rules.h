@@ -40,25 +40,21 @@ Status adaptivePool(GradientBuilder &b, unsigned spatial);
 
 // Helpers.
 
-/// The arguments of the call, for the helpers of type rules.
-InferArgs args(const GradientBuilder &b);
-/// The argument called `name` as a number, which it must be.
-double number(const GradientBuilder &b, llvm::StringRef name);
 /// `a` times `factor`: `a` itself for 1.
-Value *scaled(GradientBuilder &b, Value *a, double factor);
+Value *scaled(OpBuilder &b, Value *a, double factor);
 /// `a` raised to `exponent`: `a` itself for 1.
-Value *power(GradientBuilder &b, Value *a, double exponent);
+Value *power(OpBuilder &b, Value *a, double exponent);
 /// `a` where `condition` does not hold, else 0.
-Value *unless(GradientBuilder &b, Value *condition, Value *a);
+Value *unless(OpBuilder &b, Value *condition, Value *a);
 /// The gradient of the result where `low` < 'self' < `high`, else 0.
 Value *inside(GradientBuilder &b, double low, double high);
 /// The gradient of the result times `factor` * exp(-'self'^2).
 Value *gaussian(GradientBuilder &b, double factor);
 /// Whether row and column are equal, bool [size, size].
-Value *identityMatrix(GradientBuilder &b, int64_t size);
+Value *identityMatrix(OpBuilder &b, int64_t size);
 /// The transpose of `a` times `b`, summed over all rows: [M, N] for [..., M] and [..., N], whose
 /// leading sizes are equal.
-Value *productOfRows(GradientBuilder &builder, Value *a, Value *b);
+Value *productOfRows(OpBuilder &builder, Value *a, Value *b);
 /// `a`, a result of a reduction of 'self' over the listed dimensions of the argument `dim`, with
 /// these dimensions kept as 1 whether or not the op kept them.
 Result<Value *> withReducedDims(GradientBuilder &b, Value *a, llvm::StringRef dim = "dim");

@@ -33,7 +33,7 @@ Status backward(GradientBuilder &b) {
   const Arg shape = Arg::ints(Dims{width});
   const auto grouped = [&](Value *value) { return b.reshape(value, {sizes[0] * groups, width}); };
   Node *norm = b.callNode(OpKind::LayerNormStatistics,
-                          {grouped(input), shape, Arg(), Arg(), gradient::number(b, "eps")});
+                          {grouped(input), shape, Arg(), Arg(), b.number("eps")});
   Dims perChannel(sizes.size() - 1, 1), others;
   perChannel.front() = sizes[1];
   for (int64_t d = 0; d < input->tensor().rank(); ++d)

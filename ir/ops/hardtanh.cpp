@@ -10,8 +10,7 @@ const OpDef defs::Hardtanh = {
     .infer = rules::unaryFloating,
     .gradient =
         [](GradientBuilder &b) {
-          b.set("self", gradient::inside(b, gradient::number(b, "min_val"),
-                                         gradient::number(b, "max_val")));
+          b.set("self", gradient::inside(b, b.number("min_val"), b.number("max_val")));
           return Status::ok();
         },
     .doc = "self clamped to [min_val, max_val], elementwise; floating dtypes.",

@@ -45,7 +45,7 @@ const OpDef defs::IndexSelect = {
       Value *self = b.input("self"), *index = b.input("index");
       if (self->tensor().rank() == 0)
         return gradient::identity(b);
-      CGC_ASSIGN_OR_RETURN(const int64_t dim, rules::dimOfSelf(gradient::args(b)));
+      CGC_ASSIGN_OR_RETURN(const int64_t dim, rules::dimOfSelf(b.args()));
       Arg::List indices(static_cast<size_t>(dim) + 1);
       indices.back() = b.reshape(index, {index->tensor().numElements()});
       // Sums in a fixed order, unlike scatter_add on a GPU.

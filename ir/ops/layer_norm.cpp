@@ -7,9 +7,9 @@ namespace cgc::ir {
 namespace {
 
 Status backward(GradientBuilder &b) {
-  Node *norm = b.replaceForward(OpKind::LayerNormStatistics,
-                                {b.arg("input"), b.arg("normalized_shape"), b.arg("weight"),
-                                 b.arg("bias"), gradient::number(b, "eps")});
+  Node *norm = b.replaceForward(
+      OpKind::LayerNormStatistics,
+      {b.arg("input"), b.arg("normalized_shape"), b.arg("weight"), b.arg("bias"), b.number("eps")});
   Node *grads =
       b.callNode(OpKind::LayerNormBackward,
                  {b.grad(), b.arg("input"), b.arg("normalized_shape"), norm->result(1),

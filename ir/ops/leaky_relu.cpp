@@ -9,9 +9,8 @@ const OpDef defs::LeakyRelu = {
     .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,
     .gradient = [](GradientBuilder &b) -> Status {
-      b.set("self",
-            b.call(OpKind::Where, {b.call(OpKind::Gt, {b.arg("self"), 0}), b.grad(),
-                                   b.mul(b.grad(), gradient::number(b, "negative_slope"))}));
+      b.set("self", b.call(OpKind::Where, {b.call(OpKind::Gt, {b.arg("self"), 0}), b.grad(),
+                                           b.mul(b.grad(), b.number("negative_slope"))}));
       return Status::ok();
     },
     .doc = "self where it is positive, else negative_slope * self, elementwise; floating dtypes.",

@@ -31,7 +31,7 @@ Status backward(GradientBuilder &b) {
   Value *self = b.to(b.input("self"), b.result()->tensor().dtype);
   CGC_ASSIGN_OR_RETURN(Value * norm, gradient::withReducedDims(b, b.result()));
   CGC_ASSIGN_OR_RETURN(Value * grad, gradient::withReducedDims(b, b.grad()));
-  const double order = gradient::number(b, "ord");
+  const double order = b.number("ord");
   Value *isZero = b.call(OpKind::Eq, {norm, 0});
   if (order == 0) {
     b.set("self", b.zerosLike(self));

@@ -1,7 +1,69 @@
-// optimizer_rules: the type rules of optimizers, which update lists of tensors.
+// optimizer_rules: the type rule and the definition of optimizers, which update lists of tensors.
 #include "ir/ops/optimizer_rules.h"
 
+#include "llvm/ADT/STLExtras.h"
+
+#include <map>
+
 namespace cgc::ir {
+
+std::optional<Values> rules::splitByDType(OpBuilder &b, llvm::ArrayRef<llvm::StringRef> lists) {
+  const std::vector<Value *> firsts = b.inputs(lists.front());
+  std::map<DType, llvm::SmallVector<size_t, 8>> groups;
+  for (const auto &[i, value] : llvm::enumerate(firsts))
+    groups[value->tensor().dtype].push_back(i);
+  if (groups.size() < 2)
+    return std::nullopt;
+  const Node &node = b.node();
+  const size_t resultLists = node.numResults() / firsts.size();
+  Values results(node.numResults());
+  for (const auto &[dtype, members] : groups) {
+    std::vector<Arg> args(node.args().begin(), node.args().end());
+    for (llvm::StringRef name : lists) {
+      const Arg::List all = node.arg(name).list();
+      Arg::List some;
+      for (size_t i : members)
+        if (i < all.size()) // A list may be empty.
+          some.push_back(all[i]);
+      args[*opSchema(node.op()).find(name)] = std::move(some);
+    }
+    Node *part = b.callNode(node.op(), std::move(args));
+    for (size_t list = 0; list < resultLists; ++list)
+      for (const auto &[i, member] : llvm::enumerate(members))
+        results[list * firsts.size() + member] =
+            part->result(static_cast<unsigned>(list * members.size() + i));
+  }
+  return results;
+}
+
+Values
+rules::updated(OpBuilder &b, llvm::ArrayRef<llvm::StringRef> names,
+               llvm::function_ref<Values(llvm::ArrayRef<Value *> old, Value *gradient)> update) {
+  std::vector<std::vector<Value *>> lists; // The old values, then the new ones.
+  for (llvm::StringRef name : names)
+    lists.push_back(b.inputs(name));
+  Value *scale = b.input("scale"), *skip = b.input("skip");
+  for (auto [i, gradient] : llvm::enumerate(b.inputs("gradients"))) {
+    Values old;
+    for (const auto &list : lists)
+      old.push_back(list[i]);
+    const DType dtype = old[0]->tensor().dtype;
+    gradient = b.to(gradient, dtype);
+    if (scale)
+      gradient = b.to(b.mul(gradient, scale), dtype);
+    for (auto [list, value, fresh] : llvm::zip_equal(lists, old, update(old, gradient))) {
+      fresh = b.to(fresh, dtype);
+      list[i] = skip ? b.call(OpKind::Where, {skip, value, fresh}) : fresh;
+    }
+  }
+  Values results;
+  for (const auto &list : lists)
+    results.append(list.begin(), list.end());
+  if (!b.arg("copy").isNone())
+    for (Value *parameter : lists[0])
+      results.push_back(b.to(parameter, b.args().dtype("copy")));
+  return results;
+}
 
 Status rules::optimizerUpdate(const InferArgs &args, Results &results,
                               std::initializer_list<llvm::StringRef> names) {

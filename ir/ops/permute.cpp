@@ -39,7 +39,7 @@ const OpDef defs::Permute = {
         },
     .gradient =
         [](GradientBuilder &b) {
-          const Dims dims = gradient::args(b).ints("dims");
+          const Dims dims = b.args().ints("dims");
           Dims inverse(dims.size());
           for (auto [i, dim] : llvm::enumerate(dims))
             inverse[static_cast<size_t>(dim < 0 ? dim + static_cast<int64_t>(dims.size()) : dim)] =

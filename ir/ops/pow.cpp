@@ -22,7 +22,7 @@ Status backward(GradientBuilder &b) {
   Value *base = b.input("self"), *exponent = b.input("exponent");
   base = base ? b.to(base, dtype) : b.call(OpKind::Full, {Arg::ints(Dims()), b.arg("self"), dtype});
   if (!exponent) {
-    const double power = gradient::number(b, "exponent");
+    const double power = b.number("exponent");
     b.set("self",
           power == 0
               ? b.zerosLike(base)

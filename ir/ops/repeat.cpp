@@ -43,7 +43,7 @@ const OpDef defs::Repeat = {
         },
     .gradient = [](GradientBuilder &b) -> Status {
       const Dims &sizes = b.input("self")->tensor().sizes;
-      const Dims repeats = gradient::args(b).ints("repeats");
+      const Dims repeats = b.args().ints("repeats");
       const size_t added = repeats.size() - sizes.size();
       Dims parts, repeated; // Each dimension as its repetitions and its elements.
       for (auto [i, times] : llvm::enumerate(repeats)) {

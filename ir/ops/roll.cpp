@@ -32,7 +32,7 @@ const OpDef defs::Roll = {
     .aten = "copy aten::roll",
     .batch = batch::otherDims,
     .gradient = [](GradientBuilder &b) -> Status {
-      Dims shifts = gradient::args(b).ints("shifts");
+      Dims shifts = b.args().ints("shifts");
       for (int64_t &shift : shifts)
         shift = -shift;
       b.set("self", b.call(OpKind::Roll, {b.grad(), Arg::ints(shifts), b.arg("dims")}));

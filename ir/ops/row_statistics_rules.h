@@ -1,6 +1,8 @@
-// row_statistics_rules: the type rule of row statistics, an optional last result of several ops.
+// row_statistics_rules: the type rule and the definition of row statistics, an optional last result
+// of several ops.
 #pragma once
 
+#include "ir/op_builder.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -19,6 +21,9 @@ Dims rowStatisticsSizes(llvm::ArrayRef<int64_t> sizes);
 
 /// Adds the row statistics of the last result so far if the argument 'row_statistics' is true.
 Status addRowStatistics(const InferArgs &args, Results &results);
+
+/// Appends the row statistics of the last value so far to the results of a definition, likewise.
+void defineRowStatistics(OpBuilder &b, Values &values);
 
 } // namespace rules
 } // namespace cgc::ir

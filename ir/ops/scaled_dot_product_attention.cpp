@@ -131,7 +131,7 @@ Status backward(GradientBuilder &b) {
                                .gradOut = b.grad()};
   const Dims &sizes = call.query->tensor().sizes;
   call.scale = b.arg("scale").isNone() ? 1 / std::sqrt(static_cast<double>(sizes.back()))
-                                       : gradient::number(b, "scale");
+                                       : b.number("scale");
   const bool grouped = b.arg("enable_gqa").as<bool>();
   if (grouped) {
     const int64_t heads = *(sizes.end() - 3);

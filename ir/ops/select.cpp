@@ -12,7 +12,7 @@ const OpDef defs::Select = {
     .batch = batch::parts,
     .gradient =
         [](GradientBuilder &b) {
-          const InferArgs args = gradient::args(b);
+          const InferArgs args = b.args();
           CGC_ASSIGN_OR_RETURN(const int64_t dim, rules::dimOfSelf(args));
           const int64_t index = args.integer("index"), size = args.tensor("self").sizes[dim];
           b.set("self", gradient::placed(b, b.call(OpKind::Unsqueeze, {b.grad(), dim}), dim,

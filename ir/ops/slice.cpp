@@ -33,7 +33,7 @@ const OpDef defs::Slice = {
     .batch = batchOf,
     .gradient =
         [](GradientBuilder &b) {
-          const InferArgs args = gradient::args(b);
+          const InferArgs args = b.args();
           CGC_ASSIGN_OR_RETURN(const int64_t dim, rules::dimOfSelf(args));
           const int64_t size = args.tensor("self").sizes[dim];
           const int64_t start = args.isNone("start") ? 0 : args.integer("start");

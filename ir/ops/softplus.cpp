@@ -9,8 +9,8 @@ const OpDef defs::Softplus = {
     .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,
     .gradient = [](GradientBuilder &b) -> Status {
-      Value *scaled = b.mul(b.arg("self"), gradient::number(b, "beta"));
-      Value *isLinear = b.call(OpKind::Gt, {scaled, gradient::number(b, "threshold")});
+      Value *scaled = b.mul(b.arg("self"), b.number("beta"));
+      Value *isLinear = b.call(OpKind::Gt, {scaled, b.number("threshold")});
       Value *slope = b.call(OpKind::Sigmoid, {scaled});
       b.set("self", b.mul(b.grad(), b.call(OpKind::Where, {isLinear, 1.0, slope})));
       return Status::ok();

@@ -1,4 +1,4 @@
-// Attention patterns: expands LibTorch's fused attention layer and folds query scales.
+// Attention patterns: fold query scales.
 #include "passes/canonicalize/patterns.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -83,42 +83,6 @@ bool foldScale(Node &node, PatternRewriter &rewriter, bool exactly) {
 }
 
 } // namespace
-
-bool expandNativeMha(Node &node, PatternRewriter &rewriter) {
-  auto mha = ir::NativeMhaOp::of(node);
-  if (!mha)
-    return false;
-  Value *query = mha->query();
-  if (query != mha->key() || query != mha->value())
-    return rewriter.notifyMatchFailure(node, "query, key and value are not one tensor");
-  if (node.result(1)->hasUsers())
-    return rewriter.notifyMatchFailure(node, "the attention weights are used");
-  // LibTorch's fused layer gives masks other semantics: true excludes a key, and a row may have no
-  // key at all.
-  if (mha->mask())
-    return rewriter.notifyMatchFailure(node, "it has a mask");
-  const ir::TensorType &type = query->tensor();
-  int64_t heads = mha->numHead(), width = mha->embedDim();
-  int64_t batch = type.sizes[0], length = type.sizes[1];
-
-  auto create = [&](OpKind op, std::vector<Arg> args) {
-    return rewriter.create(op, std::move(args), node, &node)->result();
-  };
-  Value *packed = create(OpKind::Linear, {query, mha->qkvWeight(), mha->qkvBias()});
-  Value *split =
-      create(OpKind::View, {packed, Arg::ints(ir::Dims{batch, length, 3, heads, width / heads})});
-  Arg qkv[3];
-  for (int64_t part = 0; part < 3; ++part)
-    qkv[part] = create(OpKind::Permute,
-                       {create(OpKind::Select, {split, 2, part}), Arg::ints(ir::Dims{0, 2, 1, 3})});
-  Value *attended =
-      create(OpKind::Attention, {qkv[0], qkv[1], qkv[2], Arg(), 0.0, false, Arg(), false});
-  Value *rows = create(OpKind::Permute, {attended, Arg::ints(ir::Dims{0, 2, 1, 3})});
-  Value *merged = create(OpKind::Reshape, {rows, Arg::ints(ir::Dims{batch, length, width})});
-  Value *projected = create(OpKind::Linear, {merged, mha->projWeight(), mha->projBias()});
-  replaceAllUsesWith(rewriter, node.result(0), projected);
-  return true;
-}
 
 bool foldQueryScale(Node &node, PatternRewriter &rewriter) {
   // A power of two changes only exponents, so applying it later causes no other rounding.

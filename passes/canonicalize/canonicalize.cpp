@@ -14,10 +14,10 @@ namespace {
 
 constexpr Pattern kPatterns[] = {
     CGC_PATTERN(dropEqualCast), // The first, which `casts=keep` leaves out.
-    CGC_PATTERN(dropIdentity),    CGC_PATTERN(castBeforeExpand), CGC_PATTERN(normalizeCopy),
-    CGC_PATTERN(expandNativeMha), CGC_PATTERN(normalizeViews),   CGC_PATTERN(dropCopy),
-    CGC_PATTERN(mergeLinears),    CGC_PATTERN(unflattenLinear),  CGC_PATTERN(sinkView),
-    CGC_PATTERN(sinkPermute),     CGC_PATTERN(foldQueryScale),   CGC_PATTERN(expandEinsum),
+    CGC_PATTERN(dropIdentity),  CGC_PATTERN(castBeforeExpand), CGC_PATTERN(normalizeCopy),
+    CGC_PATTERN(decomposeAten), CGC_PATTERN(normalizeViews),   CGC_PATTERN(dropCopy),
+    CGC_PATTERN(mergeLinears),  CGC_PATTERN(unflattenLinear),  CGC_PATTERN(sinkView),
+    CGC_PATTERN(sinkPermute),   CGC_PATTERN(foldQueryScale),
 };
 
 /// Drops the casts to the dtype of their argument that no conversion to 16 bits needs.

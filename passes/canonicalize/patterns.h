@@ -39,16 +39,13 @@ bool sinkView(ir::Node &node, PatternRewriter &rewriter);
 /// and the permutation moves after them.
 bool sinkPermute(ir::Node &node, PatternRewriter &rewriter);
 
-/// attention_patterns.cpp: _native_multi_head_attention without mask and attention weights becomes
-/// linear, scaled_dot_product_attention, linear.
-bool expandNativeMha(ir::Node &node, PatternRewriter &rewriter);
 /// attention_patterns.cpp: a power of two that multiplies the query moves into `scale`.
 bool foldQueryScale(ir::Node &node, PatternRewriter &rewriter);
 /// attention_patterns.cpp: like foldQueryScale for any factor. For selection, where the different
 /// rounding is acceptable.
 bool foldAnyQueryScale(ir::Node &node, PatternRewriter &rewriter);
 
-/// einsum_pattern.cpp: an einsum of two operands becomes permutations and a matmul.
-bool expandEinsum(ir::Node &node, PatternRewriter &rewriter);
+/// composite_ops.cpp: an op of ATen that is composed of others becomes these (OpDef::decompose).
+bool decomposeAten(ir::Node &node, PatternRewriter &rewriter);
 
 } // namespace cgc::passes

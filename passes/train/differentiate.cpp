@@ -2,6 +2,7 @@
 // (ir/gradient.h).
 #include "passes/train/differentiate.h"
 
+#include "ir/decompose.h"
 #include "ir/gradient.h"
 #include "ir/text/text.h"
 #include "passes/constants.h"
@@ -201,8 +202,9 @@ Result<Changed> DifferentiatePass::run(ir::Graph &graph, PassContext &context) c
     return diagnostics.toStatus(Code::Unsupported);
   }
   std::vector<std::string> names = trainingOutputNames(graph);
+  ir::decomposeCalls(graph, [](const ir::Node &node) { return !ir::opDef(node.op()).gradient; });
   Differentiation differentiation(graph, diagnostics);
-  CGC_TRY(differentiation.run(output.value(), lossScale));
+  CGC_TRY(differentiation.run(graph.outputs()[loss].value(), lossScale));
   std::vector<ir::Arg> outputs = graph.outputs();
   const auto toFront = [&](auto &list) {
     std::rotate(list.begin(), list.begin() + loss, list.begin() + loss + 1);

@@ -1,7 +1,7 @@
 // sgd, adam, ema, square_sums, gradient_norm, uniform and dropout: against double precision, and
 // the numbers of the last two bit by bit.
+#include "runtime/base/philox.h"
 #include "runtime/kernels/optimizer/gradient_norm.h"
-#include "runtime/kernels/random/philox.h"
 #include "runtime/kernels/random/uniform.h"
 #include "tests/conformance/kernel_fixture.h"
 

@@ -1,6 +1,7 @@
 // LibTorchCall: finds overloads by their arguments' names and types, and interprets graphs.
 #include "tests/numerics/libtorch_call.h"
 
+#include "ir/decompose.h"
 #include "ir/fallback.h"
 #include "ir/text/text.h"
 #include "tests/numerics/lowered_graph.h"
@@ -248,7 +249,12 @@ std::vector<at::Tensor> recordWithLibTorch(const std::string &text,
   auto module = ir::parseModule(text, "reference", diagnostics);
   if (!module)
     throw std::runtime_error(diagnostics.render());
-  return Interpreter().run(*module->graphs().front(), inputs);
+  ir::Graph &graph = *module->graphs().front();
+  inferTypes(graph);
+  ir::decomposeCalls(graph, [](const ir::Node &node) {
+    return ir::opName(node.op()).starts_with("cgc."); // LibTorch has the others.
+  });
+  return Interpreter().run(graph, inputs);
 }
 
 } // namespace cgc::test

@@ -1,6 +1,6 @@
 // Optimizers: several steps of cgc.sgd and cgc.adam, lowered and run, against LibTorch's
 // torch::optim. cgc.uniform against Philox in plain C++.
-#include "runtime/kernels/random/philox.h"
+#include "runtime/base/philox.h"
 #include "tests/numerics/lowered_graph.h"
 
 #include <ATen/ATen.h>

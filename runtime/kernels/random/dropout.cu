@@ -1,9 +1,9 @@
 // dropout_*: dropout by the random numbers of uniform_f32, which are drawn in registers.
 #include "runtime/kernels/random/dropout.h"
 
+#include "runtime/base/philox.h"
 #include "runtime/kernels/device.cuh"
 #include "runtime/kernels/device/kernel_rows.h"
-#include "runtime/kernels/random/philox.h"
 
 namespace cgc {
 namespace {

@@ -1,5 +1,5 @@
 // Reference of dropout_*.
-#include "runtime/kernels/random/philox.h"
+#include "runtime/base/philox.h"
 #include "runtime/kernels/reference_elements.h"
 
 namespace cgc::reference {

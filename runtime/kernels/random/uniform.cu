@@ -1,9 +1,9 @@
 // uniform_f32: random numbers of Philox4x32-10, four from each counter.
 #include "runtime/kernels/random/uniform.h"
 
+#include "runtime/base/philox.h"
 #include "runtime/kernels/device.cuh"
 #include "runtime/kernels/device/kernel_rows.h"
-#include "runtime/kernels/random/philox.h"
 
 namespace cgc {
 namespace {

@@ -1,5 +1,5 @@
 // Reference of uniform_f32.
-#include "runtime/kernels/random/philox.h"
+#include "runtime/base/philox.h"
 #include "runtime/kernels/reference_elements.h"
 
 namespace cgc::reference {

@@ -347,7 +347,7 @@ TEST(LowerAttention, AMaskThatNoKernelTakesIsAddedByLibTorch) {
                                   .mask = "%m",
                                   .result = "f16[1,77,3072]"}
                             .lower();
-  EXPECT_THAT(recordNames(bucket), ElementsAre("kernel where", kMaskedFallback));
+  EXPECT_THAT(recordNames(bucket), ElementsAre("kernel where", kMaskedFallback, "kernel copy"));
   const auto &call = std::get<AtenCall>(bucket.records.at(1).op);
   const auto mask = static_cast<uint32_t>(std::get<TensorId>(call.args.at(3)));
   EXPECT_EQ(bucket.tensors[mask].dtype, DType::F16);

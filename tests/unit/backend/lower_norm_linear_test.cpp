@@ -267,7 +267,11 @@ TEST(Lower, RowStatisticsThatAreAnOutputAreComputed) {
     const std::vector<std::string> names = recordNames(bucket);
     EXPECT_EQ(names.front(), "kernel layer_norm_f16");
     EXPECT_THAT(names.back(), testing::StartsWith("kernel gemm_norm_f16_"));
-    EXPECT_EQ(std::ranges::count(names, "aten::sum.IntList_out"), kernelWrites ? 0 : 2);
+    EXPECT_EQ(
+        llvm::count_if(
+            names, [](const std::string &name) { return name.find("sum") != std::string::npos; }),
+        kernelWrites ? 0 : 2)
+        << testing::PrintToString(names);
     // The last record reads the output.
     const TensorId statistics = std::get<KernelLaunch>(bucket.records.back().op).reads[3];
     EXPECT_EQ(bucket.tensors[static_cast<uint32_t>(statistics)].slot.buffer, BufferKind::Output);

@@ -198,8 +198,8 @@ TEST(LowerOptimizer, ConvertsGradientsAndLeavesOtherParametersToLibTorch) {
   })");
   EXPECT_THAT(recordNames(mixed),
               ElementsAre("kernel sgd_f32", "aten::mul.out", "aten::sub.out",
-                          "aten::linalg_vector_norm.out", "aten::linalg_vector_norm.out",
-                          "aten::linalg_vector_norm.out", "aten::copy_"));
+                          "aten::linalg_vector_norm.out", "aten::linalg_vector_norm.out", "memcpy",
+                          "memcpy", "aten::linalg_vector_norm.out", "aten::copy_"));
 }
 
 TEST(LowerOptimizer, ParametersWithoutElementsNeedNoLaunch) {

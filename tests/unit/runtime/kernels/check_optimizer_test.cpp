@@ -1,8 +1,8 @@
 // Checks of kernels that take groups of tensors, and of uniform, refuse launches that would access
 // memory outside their tensors; Philox. Needs no GPU.
+#include "runtime/base/philox.h"
 #include "runtime/kernels/optimizer/gradient_norm.h"
 #include "runtime/kernels/optimizer/sgd.h"
-#include "runtime/kernels/random/philox.h"
 #include "runtime/kernels/random/uniform.h"
 #include "tests/unit/runtime/kernels/check_launch.h"
 
