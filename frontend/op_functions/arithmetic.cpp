@@ -35,11 +35,6 @@ Arg importRelu6InPlace(OpImporter &op) {
   return relu6(op, /*inPlace=*/true);
 }
 
-Arg importLogSigmoid(OpImporter &op) {
-  Arg negative = op.emit(OpKind::Neg, {{"self", op.arg("self")}});
-  return op.emit(OpKind::Neg, {{"self", op.emit(OpKind::Softplus, {{"self", negative}})}});
-}
-
 Arg importMax(OpImporter &op) {
   return op.emit(OpKind::Amax, {{"self", op.arg("self")}});
 }

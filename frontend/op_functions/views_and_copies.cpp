@@ -42,6 +42,16 @@ Arg importNarrow(OpImporter &op) {
                   {"end", op.emit(OpKind::Add, {{"self", start}, {"other", op.arg("length")}})}});
 }
 
+Arg importRavel(OpImporter &op) {
+  return op.emit(OpKind::Reshape, {{"self", op.arg("self")}, {"shape", Arg::List{-1}}});
+}
+
+Arg importMovedim(OpImporter &op) {
+  return op.emit(OpKind::Movedim, {{"self", op.arg("self")},
+                                   {"source", Arg::List{op.arg("source")}},
+                                   {"destination", Arg::List{op.arg("destination")}}});
+}
+
 Arg importBroadcastTensors(OpImporter &op) {
   const Arg tensors = op.arg("tensors");
   if (!tensors.isList() || tensors.list().empty())

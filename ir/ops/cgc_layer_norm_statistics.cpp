@@ -6,7 +6,7 @@ namespace cgc::ir {
 namespace {
 
 Status infer(const InferArgs &args, rules::Results &results) {
-  CGC_TRY(rules::layerNorm(args, results));
+  CGC_TRY(rules::layerNorm(args, results, {"weight", "bias"}));
   const TensorType &input = args.tensor("input");
   if (!args.isNone("dtype")) {
     if (!isFloating(args.dtype("dtype")))

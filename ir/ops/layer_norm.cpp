@@ -28,7 +28,10 @@ const OpDef defs::LayerNorm = {
     .schema = "(Tensor input, int[] normalized_shape, Tensor? weight=none, Tensor? bias=none, "
               "float eps=1e-05) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = rules::layerNorm,
+    .infer =
+        [](const InferArgs &args, rules::Results &results) {
+          return rules::layerNorm(args, results, {"weight", "bias"});
+        },
     .readsStrides =
         [](const InferArgs &args, llvm::StringRef name, const TensorType &type) {
           return name == "input" && hasDenseRows(type, args.ints("normalized_shape").size());

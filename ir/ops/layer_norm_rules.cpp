@@ -3,7 +3,8 @@
 
 namespace cgc::ir {
 
-Status rules::layerNorm(const InferArgs &args, Results &results) {
+Status rules::layerNorm(const InferArgs &args, Results &results,
+                        llvm::ArrayRef<llvm::StringRef> parameters) {
   const TensorType &input = args.tensor("input");
   Dims shape = args.ints("normalized_shape");
   if (!isFloating(input.dtype))
@@ -12,8 +13,8 @@ Status rules::layerNorm(const InferArgs &args, Results &results) {
       llvm::ArrayRef(input.sizes).take_back(shape.size()) != llvm::ArrayRef(shape))
     return rules::mismatch(
         "input", "[..., normalized_shape] with normalized_shape " + rules::toString(shape), input);
-  llvm::StringRef first; // The first of weight and bias that is given.
-  for (llvm::StringRef name : {"weight", "bias"}) {
+  llvm::StringRef first; // The first parameter that is given.
+  for (llvm::StringRef name : parameters) {
     if (args.isNone(name))
       continue;
     // A model traced under autocast has f32 parameters here.

@@ -6,8 +6,9 @@
 namespace cgc::ir::rules {
 
 /// Adds the result of normalizing 'input' over its last dimensions, 'normalized_shape', with
-/// optional 'weight' and 'bias'.
-Status layerNorm(const InferArgs &args, Results &results);
+/// optional `parameters`.
+Status layerNorm(const InferArgs &args, Results &results,
+                 llvm::ArrayRef<llvm::StringRef> parameters);
 /// The dtype of means and variances of values of `dtype`: f32 for 16 bits, else the same.
 DType statisticsDType(DType dtype);
 

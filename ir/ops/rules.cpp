@@ -6,6 +6,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <limits>
+
 namespace cgc::ir::rules {
 
 // ---- Errors
@@ -161,6 +163,32 @@ Status sameDType(const InferArgs &args, llvm::StringRef arg,
       return mismatch(other, "of dtype " + std::string(dtypeName(dtype)) + ", as '" + arg + "'",
                       args.tensor(other));
   return Status::ok();
+}
+
+double machineEpsilon(DType dtype) {
+  switch (dtype) {
+  case DType::F16:
+    return 0x1p-10;
+  case DType::BF16:
+    return 0x1p-7;
+  case DType::F32:
+    return std::numeric_limits<float>::epsilon();
+  default:
+    return std::numeric_limits<double>::epsilon();
+  }
+}
+
+double largestFinite(DType dtype) {
+  switch (dtype) {
+  case DType::F16:
+    return 65504;
+  case DType::BF16:
+    return 0x1.fep127;
+  case DType::F32:
+    return std::numeric_limits<float>::max();
+  default:
+    return std::numeric_limits<double>::max();
+  }
 }
 
 DType numberDType(const Arg &number) {

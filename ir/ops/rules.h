@@ -78,6 +78,11 @@ Status sameDType(const InferArgs &args, llvm::StringRef arg,
 /// Returns the dtype of a number constant by itself: bool, i64 or f32.
 DType numberDType(const Arg &number);
 
+/// The distance from 1 to the next larger number of a floating dtype.
+double machineEpsilon(DType dtype);
+/// The largest finite number of a floating dtype.
+double largestFinite(DType dtype);
+
 // Complete rules.
 
 /// Returns the type after broadcasting and promoting the operands, which are tensors, numbers or

@@ -218,11 +218,11 @@ class OtherLines(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.prelu = nn.PReLU()
+        self.threshold = nn.Threshold(0.1, 0.0)
 
     def forward(self, x):
-        x = self.prelu(x)  # LINE: module
-        x = nn.functional.celu(x)  # LINE: function
+        x = self.threshold(x)  # LINE: module
+        x = nn.functional.rrelu(x)  # LINE: function
         i = x.to(torch.int32)
         return torch.bitwise_left_shift(i + 2, i) if torch.jit.is_scripting() else 2 << i  # LINE: operator
 

@@ -1,0 +1,45 @@
+// aten.binary_cross_entropy: cross entropy of probabilities.
+#include "ir/op_builder.h"
+#include "ir/ops/loss_rules.h"
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  const TensorType &self = args.tensor("self");
+  if (args.tensor("target").sizes != self.sizes)
+    return rules::mismatch("target", rules::toString(self.sizes) + ", as 'self'",
+                           args.tensor("target"));
+  if (!args.isNone("weight") && !rules::broadcastsTo(args.tensor("weight").sizes, self.sizes))
+    return rules::mismatch("weight", "broadcastable to " + rules::toString(self.sizes),
+                           args.tensor("weight"));
+  return rules::loss(args, {"self", "target", "weight"}, results);
+}
+
+/// Logarithms are at least -100, as in LibTorch, so that the loss of a certain error is finite.
+Result<Values> define(OpBuilder &b) {
+  Value *self = b.input("self"), *target = b.input("target");
+  const auto bounded = [&](Value *logarithm) {
+    return b.call(OpKind::ClampMin, {logarithm, -100.0});
+  };
+  Value *yes = bounded(b.call(OpKind::Log, {self}));
+  Value *no = bounded(b.call(OpKind::Log1p, {b.neg(self)}));
+  Value *missed = b.mul(b.sub(target, 1.0), no);
+  Value *losses = b.sub(missed, b.mul(target, yes));
+  return rules::reduced(b, b.arg("weight").isNone() ? losses : b.mul(losses, b.arg("weight")));
+}
+
+} // namespace
+
+const OpDef defs::BinaryCrossEntropy = {
+    .schema = "(Tensor self, Tensor target, Tensor? weight=none, int reduction=1) -> Tensor",
+    .traits = kPure | kReduction,
+    .infer = infer,
+    .decompose = define,
+    .doc = "-weight * (target * log(self) + (1 - target) * log(1 - self)), elementwise and then "
+           "reduced, "
+           "with logarithms of at least -100. self are probabilities.",
+};
+
+} // namespace cgc::ir

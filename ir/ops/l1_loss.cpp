@@ -1,0 +1,27 @@
+// aten.l1_loss: absolute error.
+#include "ir/op_builder.h"
+#include "ir/ops/loss_rules.h"
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  return rules::loss(args, {"self", "target"}, results);
+}
+
+Result<Values> define(OpBuilder &b) {
+  return rules::reduced(b, b.call(OpKind::Abs, {b.sub(b.arg("self"), b.arg("target"))}));
+}
+
+} // namespace
+
+const OpDef defs::L1Loss = {
+    .schema = "(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    .traits = kPure | kReduction,
+    .infer = infer,
+    .decompose = define,
+    .doc = "The distance of self and target, reduced.",
+};
+
+} // namespace cgc::ir

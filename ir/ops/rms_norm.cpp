@@ -1,0 +1,40 @@
+// aten.rms_norm: normalization by the root mean square.
+#include "ir/op_builder.h"
+#include "ir/ops/layer_norm_rules.h"
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  return rules::layerNorm(args, results, {"weight"});
+}
+
+/// In f32 for 16 bits. Without eps it is that of input's dtype, as in LibTorch.
+Result<Values> define(OpBuilder &b) {
+  Value *input = b.input("input");
+  const DType dtype = input->tensor().dtype;
+  Value *x = b.to(input, rules::statisticsDType(dtype));
+  const double eps = b.arg("eps").isNone() ? rules::machineEpsilon(dtype) : b.number("eps");
+  Dims dims;
+  for (size_t i = b.args().ints("normalized_shape").size(); i > 0; --i)
+    dims.push_back(-static_cast<int64_t>(i));
+  Value *mean = b.call(OpKind::Mean, {b.call(OpKind::Pow, {x, 2}), Arg::ints(dims), true});
+  Value *y = b.mul(x, b.call(OpKind::Rsqrt, {b.add(mean, eps)}));
+  return Values{b.to(b.arg("weight").isNone() ? y : b.mul(y, b.arg("weight")), dtype)};
+}
+
+} // namespace
+
+const OpDef defs::RmsNorm = {
+    .schema =
+        "(Tensor input, int[] normalized_shape, Tensor? weight=none, float? eps=none) -> Tensor",
+    .traits = kPure | kReduction,
+    .infer = infer,
+    .decompose = define,
+    .doc = "input [..., normalized_shape] divided by the root of the mean of its squares over its "
+           "last "
+           "dimensions plus eps, times weight. Everything is computed in f32 for 16 bits.",
+};
+
+} // namespace cgc::ir

@@ -1,0 +1,28 @@
+// aten.soft_margin_loss: logistic loss.
+#include "ir/op_builder.h"
+#include "ir/ops/loss_rules.h"
+#include "ir/ops/rules.h"
+
+namespace cgc::ir {
+namespace {
+
+Status infer(const InferArgs &args, rules::Results &results) {
+  return rules::loss(args, {"self", "target"}, results);
+}
+
+Result<Values> define(OpBuilder &b) {
+  Value *product = b.mul(b.neg(b.input("target")), b.arg("self"));
+  return rules::reduced(b, b.call(OpKind::Log1p, {b.call(OpKind::Exp, {product})}));
+}
+
+} // namespace
+
+const OpDef defs::SoftMarginLoss = {
+    .schema = "(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    .traits = kPure | kReduction,
+    .infer = infer,
+    .decompose = define,
+    .doc = "log(1 + exp(-target * self)), reduced.",
+};
+
+} // namespace cgc::ir
