@@ -103,25 +103,29 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
   return graphs;
 }
 
-/// The options of a training plan.
-passes::TrainingPipeline pipelineOf(const CompileOptions &options) {
+/// The passes of an entry of a training plan.
+passes::PassList trainingPasses(const CompileOptions &options, passes::PipelineKind entry) {
   const TrainOptions &train = *options.train;
-  return {.target = options.target,
-          .level = std::get<DefaultPasses>(options.passes).level,
-          .autocast = train.autocast,
-          .loss = train.loss,
-          .optimizer = train.optimizer,
-          .recompute = train.recompute,
-          .microBatches = train.microBatches};
+  return passes::defaultPasses({.kind = entry,
+                                .target = options.target,
+                                .level = std::get<DefaultPasses>(options.passes).level,
+                                .autocast = train.autocast,
+                                .loss = train.loss,
+                                .optimizer = train.optimizer,
+                                .recompute = train.recompute,
+                                .microBatches = train.microBatches});
 }
 
-std::string passesOf(const CompileOptions &options) {
+Result<passes::PassList> passesOf(const CompileOptions &options) {
   if (options.train)
-    return passes::trainingPasses(pipelineOf(options));
+    return trainingPasses(options, passes::PipelineKind::Step);
   if (const auto *text = std::get_if<std::string>(&options.passes))
-    return *text;
+    return passes::parsePassList(*text);
   const auto &[level, precision, hostModules] = std::get<DefaultPasses>(options.passes);
-  return passes::defaultPasses(options.target, level, precision, hostModules);
+  return passes::defaultPasses({.target = options.target,
+                                .level = level,
+                                .precision = precision,
+                                .hostModules = hostModules});
 }
 
 /// The names of methods for chooseBuckets, those of the groups included.
@@ -145,7 +149,7 @@ public:
         passes::makeInstrumentation(asked, *options.log, options.extensions.registeredPasses()));
     return PipelineFactory(options, std::move(instrumentation));
   }
-  Result<passes::Pipeline> make(std::string passes) const {
+  Result<passes::Pipeline> make(passes::PassList passes) const {
     passes::PipelineBuilder builder = extensions_;
     return builder.setPasses(std::move(passes)).setInstrumentation(instrumentation_).build();
   }
@@ -178,21 +182,21 @@ Status checkOptions(const CompileOptions &options) {
 /// module. Fails as check() does.
 Result<std::vector<Stage>> makeStages(const CompileOptions &options,
                                       const PipelineFactory &pipelines) {
-  CGC_ASSIGN_OR_RETURN(passes::Pipeline first, pipelines.make(passesOf(options)));
+  CGC_ASSIGN_OR_RETURN(passes::PassList firstPasses, passesOf(options));
+  CGC_ASSIGN_OR_RETURN(passes::Pipeline first, pipelines.make(std::move(firstPasses)));
   const Status explains = first.checkExplained();
   std::vector<Stage> stages;
   stages.push_back({options.train ? kStepEntry : "", std::move(first),
                     !options.train || !options.train->microBatches});
-  std::vector<std::pair<const char *, std::string>> more;
+  std::vector<std::pair<const char *, passes::PipelineKind>> more;
   if (options.train) {
-    const passes::TrainingPipeline training = pipelineOf(options);
     if (options.train->accumulates)
-      more = {{kFirstGradientEntry, passes::gradientPasses(training, /*isFirst=*/true)},
-              {kNextGradientEntry, passes::gradientPasses(training, /*isFirst=*/false)}};
-    more.emplace_back(kEvaluateEntry, passes::evaluationPasses(training));
+      more = {{kFirstGradientEntry, passes::PipelineKind::FirstGradient},
+              {kNextGradientEntry, passes::PipelineKind::NextGradient}};
+    more.emplace_back(kEvaluateEntry, passes::PipelineKind::Evaluate);
   }
-  for (auto &[entry, passes] : more) {
-    CGC_ASSIGN_OR_RETURN(passes::Pipeline pipeline, pipelines.make(std::move(passes)));
+  for (const auto &[entry, kind] : more) {
+    CGC_ASSIGN_OR_RETURN(passes::Pipeline pipeline, pipelines.make(trainingPasses(options, kind)));
     stages.push_back({entry, std::move(pipeline)});
   }
   if (llvm::none_of(stages,
@@ -204,10 +208,10 @@ Result<std::vector<Stage>> makeStages(const CompileOptions &options,
 /// The graph of the entry `update`, which no method has. The graphs of the micro-batches have added
 /// its states to `root`.
 Result<std::unique_ptr<ir::Graph>> makeUpdate(ir::Module &root, const PipelineFactory &pipelines,
-                                              const std::string &optimizer,
+                                              const CompileOptions &options,
                                               const passes::PassContext &context) {
   CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline,
-                       pipelines.make(passes::updatePasses(optimizer)));
+                       pipelines.make(trainingPasses(options, passes::PipelineKind::Update)));
   auto graph = std::make_unique<ir::Graph>(kUpdateEntry);
   graph->setOwner(&root);
   graph->createOutput({}, ir::Loc::unknown());
@@ -267,7 +271,7 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
          passes::trainingNotes(*root.findGraph(buckets.front().entry), *graphs.front()))
       options.onNote(note);
   if (options.train && options.train->accumulates) {
-    auto update = makeUpdate(root, pipelines, options.train->optimizer, context);
+    auto update = makeUpdate(root, pipelines, options, context);
     if (!update.isOk())
       return withDiagnostics(update.status(), diagnostics);
     entryBuckets.push_back({kUpdateEntry, update->get()});

@@ -34,8 +34,8 @@ struct DefaultPasses {
 /// method.
 struct TrainOptions {
   std::string method = "forward";
-  size_t loss = 0;                    ///< The output of the method that is the loss.
-  std::string optimizer = {};         ///< Options of the pass `optimize`: "rule=adamw,lr=0.001".
+  size_t loss = 0; ///< The output of the method that is the loss.
+  passes::OptimizerOptions optimizer = {};
   std::optional<DType> autocast = {}; ///< F16 or BF16: the dtype of matrix products.
   std::string recompute = {};         ///< The level of the pass `recompute`; empty: no such pass.
   /// Adds the entries `gradient.first`, `gradient.next` and `update` (training_names.h).
@@ -67,7 +67,7 @@ struct CompileOptions {
   /// Lets values whose lifetimes do not overlap share memory.
   bool reusesMemory = true;
 
-  /// The passes to run: the default ones, or a pipeline as text for passes::PassManager::parse.
+  /// The passes to run: the default ones, or those of a text (passes::parsePassList).
   std::variant<DefaultPasses, std::string> passes;
   /// The registered passes and substitutions, those of pass plug-ins for example. compile() sets
   /// its passes and its instrumentation.

@@ -1,115 +1,216 @@
-// Pipeline: the default passes of each phase, in order, and running them.
+// Pipeline: the tables of default passes, and running a pipeline.
 #include "passes/pipeline.h"
 
 #include "passes/substitution/op_pattern.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
 
 namespace cgc::passes {
 
-std::string defaultPasses(DeviceKind target, OptLevel level, std::optional<DType> precision,
-                          llvm::ArrayRef<std::string> hostModules) {
-  std::string hostCalls;
-  for (const std::string &glob : hostModules)
-    hostCalls += (hostCalls.empty() ? "" : ",") + ("host-calls{module=" + glob + "}");
-  const std::string convert =
-      precision ? "precision{to=" + std::string(dtypeName(*precision)) + "}" : "";
-  const bool narrows = precision && dtypeSize(*precision) == 2;
-  const llvm::StringRef phases[] = {
-      // Once, on the imported module:
-      hostCalls,             // calls of submodules that the host program runs
-      "module-substitution", // extension point: empty unless something is registered
-      "inline",              // every method of the root becomes one flat graph
-      // For each bucket, on a copy with typed inputs:
-      "specialize", // sizes, dtypes and host arithmetic
-      // one form for each idiom: attention, views, in-place ops
-      narrows ? "canonicalize{casts=keep}" : "canonicalize",
-      convert,           // converts floating dtypes to the requested precision
-      "random-numbers",  // random ops as functions of a seed and an offset
-      "fold",            // evaluates constants
-      "op-substitution", // extension point: empty unless something is registered
-      "cse",
-      "dce",
-  };
-  auto chosen =
-      llvm::make_filter_range(phases, [](llvm::StringRef phase) { return !phase.empty(); });
-  std::string passes = llvm::join(chosen, ",");
-  bool selects = target == DeviceKind::Cuda && level != OptLevel::O0;
-  return selects ? passes + "," + selectionPasses() : passes;
-}
-
 namespace {
-/// The passes from the method to its form in f32, or in f32 and `autocast`. Attention and patches
-/// are selected before their gradients, which are one kernel and products, and rows that are not
-/// pooled are not computed.
-std::string methodPasses(llvm::StringRef mode, const TrainingPipeline &training) {
-  const std::string select =
-      training.selects()
-          ? "fold,select-attention,select-patches,select-rows,prune-rows{attention=keep},"
-          : "";
-  const std::string cast =
-      training.autocast ? "autocast{to=" + std::string(dtypeName(*training.autocast)) + "}," : "";
-  return "functional-training{mode=" + mode.str() +
-         "},specialize,canonicalize,random-numbers,tie-states," + select + cast + "cse,";
+
+using Options = std::vector<PassOption>;
+using Runs = std::vector<Options>;
+using Settings = PipelineSettings;
+using enum PipelineKind;
+
+bool selects(const Settings &settings) {
+  return settings.target == DeviceKind::Cuda && settings.level != OptLevel::O0;
 }
 
-/// The passes of a step from the method on, of which `use` uses the gradients.
-std::string stepPasses(const TrainingPipeline &training, llvm::StringRef use) {
-  const std::string select =
-      training.selects() ? "select-gradients,select-updates,select-train-norm,fuse-batch-norm,"
-                         : "";
-  const std::string again =
-      training.recompute.empty() ? "" : "recompute{level=" + training.recompute + "},";
-  const std::string split =
-      training.microBatches ? "micro-batches{count=" + std::to_string(*training.microBatches) + "},"
-                            : "";
-  // All of a micro-batch is computed again in any case, so that keeping small values saves nothing.
-  const std::string splitAgain =
-      training.microBatches ? "recompute{level=micro-batches,least-bytes=0}," : "";
-  // The first scale of torch.amp.GradScaler.
-  const std::string scale = training.autocast == DType::F16 ? ",loss-scale=65536" : "";
-  return methodPasses("step", training) + split +
-         "differentiate{loss=" + std::to_string(training.loss) + scale + "}," + use.str() +
-         ",fold,op-substitution,cse,simplify-gradients," + select + again + splitAgain + "dce";
+constexpr Condition kAlways = {};
+constexpr Condition kHostModule = {"with --host-module",
+                                   [](const Settings &s) { return !s.hostModules.empty(); }};
+constexpr Condition kPrecision = {"with --precision",
+                                  [](const Settings &s) { return s.precision.has_value(); }};
+constexpr Condition kSelects = {"for cuda from -O1 on", selects};
+constexpr Condition kAutocast = {"with --autocast",
+                                 [](const Settings &s) { return s.autocast.has_value(); }};
+constexpr Condition kGradCache = {"with --grad-cache",
+                                  [](const Settings &s) { return s.microBatches.has_value(); }};
+constexpr Condition kRecompute = {"with --recompute",
+                                  [](const Settings &s) { return !s.recompute.empty(); }};
+
+// Entries of a training plan. `gradient` stands for gradient.first and gradient.next.
+constexpr Condition kAll = {"all"};
+constexpr Condition kStep = {"step", [](const Settings &s) { return s.kind == Step; }};
+constexpr Condition kMethod = {"step, gradient, evaluate",
+                               [](const Settings &s) { return s.kind != Update; }};
+constexpr Condition kBackward = {
+    "step, gradient", [](const Settings &s) { return s.kind != Update && s.kind != Evaluate; }};
+constexpr Condition kAccumulates = {
+    "gradient, update", [](const Settings &s) { return s.kind != Step && s.kind != Evaluate; }};
+constexpr Condition kUpdates = {
+    "step, update", [](const Settings &s) { return s.kind == Step || s.kind == Update; }};
+
+Runs hostCalls(const Settings &settings) {
+  Runs runs;
+  for (const std::string &glob : settings.hostModules)
+    runs.push_back({{"module", glob}});
+  return runs;
 }
+
+Runs canonicalize(const Settings &settings) {
+  const bool narrows = settings.precision && dtypeSize(*settings.precision) == 2;
+  return {narrows ? Options{{"casts", "keep"}} : Options()};
+}
+
+Runs convert(DType dtype) {
+  return {Options{{"to", std::string(dtypeName(dtype))}}};
+}
+
+Runs functionalize(const Settings &settings) {
+  return {Options{{"mode", settings.kind == Evaluate ? "evaluate" : "step"}}};
+}
+
+Runs keepAttention(const Settings &) {
+  return {Options{{"attention", "keep"}}};
+}
+
+Runs splitBatch(const Settings &settings) {
+  return {Options{{"count", std::to_string(*settings.microBatches)}}};
+}
+
+Runs differentiate(const Settings &settings) {
+  Options options = {{"loss", std::to_string(settings.loss)}};
+  if (settings.autocast == DType::F16)
+    options.push_back({"loss-scale", "65536"}); // The first scale of torch.amp.GradScaler.
+  return {options};
+}
+
+Runs accumulate(const Settings &settings) {
+  return {Options{{"mode", settings.kind == FirstGradient  ? "first"
+                           : settings.kind == NextGradient ? "next"
+                                                           : "mean"}}};
+}
+
+Runs recompute(const Settings &settings) {
+  return {Options{{"level", settings.recompute}}};
+}
+
+/// All of a micro-batch is computed again in any case, so that keeping small values saves nothing.
+Runs recomputeMicroBatches(const Settings &) {
+  return {Options{{"level", "micro-batches"}, {"least-bytes", "0"}}};
+}
+
+constexpr DefaultPass kInference[] = {
+    // Once, on the imported module.
+    {"host-calls", "first, so that nothing looks into modules that the host program runs", kAll,
+     kHostModule, hostCalls},
+    {"module-substitution", "before inline removes the modules"},
+    {"inline", "before the passes that take a method for one graph"},
+    // For each bucket, on a copy with typed inputs.
+    {"specialize", "gives each value the type that later passes read"},
+    {"canonicalize", "leaves the one form of each idiom that later passes require", kAll, kAlways,
+     canonicalize},
+    {"precision", "before fold, so that constants are rounded once", kAll, kPrecision,
+     [](const Settings &s) { return convert(*s.precision); }},
+    {"random-numbers", "after precision, which fixes dtypes"},
+    {"fold", "evaluates constants, in their final dtype"},
+    {"op-substitution", "after fold, so that patterns see no arithmetic on constants"},
+    {"cse", "merges what passes made twice"},
+    {"dce", "erases what passes left without users"},
+};
+
+constexpr DefaultPass kSelection[] = {
+    {"fold-batch-norm", "before select-patches, which leaves no convolution to fold into"},
+    {"pack-linears", "before select-attention, which reads its slices in place"},
+    {"select-attention", "after pack-linears, whose slices it reads in place"},
+    {"select-patches", "before select-tokens, which takes patches as rows"},
+    {"select-tokens", "after select-patches, whose rows it takes"},
+    {"select-embedding", "before select-norm, which would take positions for a residual"},
+    {"select-linear", "before select-norm, which takes the residuals that it leaves"},
+    {"select-norm", "after the passes that take sums"},
+    {"select-rows", "before prune-rows, which moves its op up"},
+    {"prune-rows", "after select-rows, whose op it moves up"},
+    {"select-norm-linear", "once it is known which rows remain"},
+    {"fold", "computes the weights in their new form"},
+    {"cse", "merges what passes made twice"},
+    {"dce", "erases what passes left without users"},
+};
+
+constexpr DefaultPass kTraining[] = {
+    // Once, on the imported module.
+    {"module-substitution", "before inline removes the modules", kStep},
+    {"inline", "before the passes that take a method for one graph, for all entries", kStep},
+    // From the method to its form in f32, or in f32 and the dtype of autocast.
+    {"functional-training", "before the passes that take a graph for a function", kMethod, kAlways,
+     functionalize},
+    {"specialize", "gives each value the type that later passes read", kMethod},
+    {"canonicalize", "leaves the one form of each idiom that later passes require", kMethod},
+    {"random-numbers", "after canonicalize, which fixes dtypes", kMethod},
+    {"tie-states", "before differentiate, which adds the gradients of all uses", kMethod},
+    {"fold", "evaluates the masks that select-attention reads", kMethod, kSelects},
+    {"select-attention", "before differentiate, so that its gradient is one kernel", kMethod,
+     kSelects},
+    {"select-patches", "before differentiate, so that its gradients are products", kMethod,
+     kSelects},
+    {"select-rows", "before prune-rows, which moves its op up", kMethod, kSelects},
+    {"prune-rows", "before differentiate, so that rows that are not pooled have no gradients",
+     kMethod, kSelects, keepAttention},
+    {"autocast", "before differentiate, so that gradients are cast, too", kMethod, kAutocast,
+     [](const Settings &s) { return convert(*s.autocast); }},
+    {"cse", "merges what passes made twice, whose gradients would be taken twice", kMethod},
+    // The gradients and what becomes of them.
+    {"micro-batches", "before differentiate, which takes the gradients of the whole loss",
+     kBackward, kGradCache, splitBatch},
+    {"differentiate", "before weights could be folded", kBackward, kAlways, differentiate},
+    {"accumulate", "between differentiate and optimize", kAccumulates, kAlways, accumulate},
+    {"optimize", "after the passes that make the gradients it takes", kUpdates, kAlways,
+     [](const Settings &s) { return Runs{s.optimizer.toOptions()}; }},
+    {"fold", "evaluates constants of gradients and updates", kAll},
+    {"op-substitution", "after fold, so that patterns see no arithmetic on constants", kAll},
+    {"cse", "merges what passes made twice", kAll},
+    {"simplify-gradients", "after cse, so that each gradient is there once", kBackward},
+    {"select-gradients", "after simplify-gradients, which leaves one sum of each gradient",
+     kBackward, kSelects},
+    {"select-updates", "after select-gradients, whose op it takes", kBackward, kSelects},
+    {"select-train-norm", "after simplify-gradients, which removes casts", kBackward, kSelects},
+    {"fuse-batch-norm", "after differentiate, which takes no gradients of its ops", kBackward,
+     kSelects},
+    {"recompute", "once the uses of activations are known", kBackward, kRecompute, recompute},
+    {"recompute", "lets the activations of one micro-batch be in memory at a time", kBackward,
+     kGradCache, recomputeMicroBatches},
+    {"dce", "erases what passes left without users", kAll},
+};
+
+void addPasses(PassList &passes, llvm::ArrayRef<DefaultPass> table, const Settings &settings) {
+  for (const DefaultPass &row : table)
+    if (row.entries.holds(settings) && row.when.holds(settings))
+      for (Options &options : row.runs ? row.runs(settings) : Runs(1))
+        passes.push_back({row.pass.str(), std::move(options)});
+}
+
 } // namespace
 
-std::string trainingPasses(const TrainingPipeline &training) {
-  return "module-substitution,inline," +
-         stepPasses(training, "optimize{" + training.optimizer + "}");
+llvm::ArrayRef<DefaultPass> inferenceTable() {
+  return kInference;
 }
 
-std::string gradientPasses(const TrainingPipeline &training, bool isFirst) {
-  return stepPasses(training, std::string("accumulate{mode=") + (isFirst ? "first" : "next") + "}");
+llvm::ArrayRef<DefaultPass> selectionTable() {
+  return kSelection;
 }
 
-std::string updatePasses(llvm::StringRef optimizer) {
-  return "accumulate{mode=mean},optimize{" + optimizer.str() + "},fold,op-substitution,cse,dce";
+llvm::ArrayRef<DefaultPass> trainingTable() {
+  return kTraining;
 }
 
-std::string evaluationPasses(const TrainingPipeline &training) {
-  return methodPasses("evaluate", training) + "fold,op-substitution,cse,dce";
+PassList defaultPasses(const PipelineSettings &settings) {
+  PassList passes;
+  if (settings.kind == Inference) {
+    addPasses(passes, kInference, settings);
+    if (selects(settings))
+      addPasses(passes, kSelection, settings);
+  } else {
+    addPasses(passes, kTraining, settings);
+  }
+  return passes;
 }
 
-std::string selectionPasses() {
-  static constexpr llvm::StringRef kPhases[] = {
-      "fold-batch-norm",  // convolutions that normalize
-      "pack-linears",     // query, key and value from one GEMM
-      "select-attention", // token-major results, flags for masks
-      "select-patches",   // convolutions as GEMMs
-      "select-tokens",
-      "select-embedding",
-      "select-linear",      // activations and residuals
-      "select-norm",        // remaining residuals; normalized vectors
-      "select-rows",        // pooling by one row
-      "prune-rows",         // rows that are not pooled are not computed
-      "select-norm-linear", // GEMMs that normalize their rows
-      "fold",               // weights in their new form
-      "cse",
-      "dce",
-  };
-  return llvm::join(llvm::ArrayRef(kPhases), ",");
+PassList selectionPasses() {
+  PassList passes;
+  addPasses(passes, kSelection, {});
+  return passes;
 }
 
 Status Pipeline::prepare(ir::Module &root, PassContext context) const {
@@ -162,8 +263,13 @@ PipelineBuilder &PipelineBuilder::registerOpSubstitution(OpSubstitution substitu
   return *this;
 }
 
-PipelineBuilder &PipelineBuilder::setPasses(std::string passes) {
+PipelineBuilder &PipelineBuilder::setPasses(PassList passes) {
   passes_ = std::move(passes);
+  return *this;
+}
+
+PipelineBuilder &PipelineBuilder::setPasses(llvm::StringRef text) {
+  passes_ = parsePassList(text);
   return *this;
 }
 
@@ -189,7 +295,8 @@ Result<Pipeline> PipelineBuilder::build() {
                                       "replaces calls");
   for (const OpSubstitution &substitution : substitutions_.ops)
     CGC_TRY(OpPattern::create(substitution).status());
-  CGC_ASSIGN_OR_RETURN(PassManager passes, PassManager::parse(passes_, registered_));
+  CGC_TRY(passes_.status());
+  CGC_ASSIGN_OR_RETURN(PassManager passes, PassManager::create(*passes_, registered_));
   if (!stopAfter_.empty())
     CGC_TRY(passes.stopAfter(stopAfter_));
   return Pipeline(std::move(passes), std::move(instrumentation_), std::move(substitutions_));

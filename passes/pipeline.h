@@ -4,10 +4,12 @@
 #include "passes/manager/instrumentation.h"
 #include "passes/manager/pass_manager.h"
 #include "passes/substitution/substitutions.h"
+#include "passes/train/optimizer_options.h"
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace cgc::passes {
 
@@ -17,37 +19,64 @@ enum class OptLevel : uint8_t {
   O1,
 };
 
-/// Returns the default pipeline as text for PassManager::parse. Includes the pass `precision` if
-/// `precision` is given, and `host-calls` for each of the globs `hostModules`.
-std::string defaultPasses(DeviceKind target = DeviceKind::Cpu, OptLevel level = OptLevel::O1,
-                          std::optional<DType> precision = std::nullopt,
-                          llvm::ArrayRef<std::string> hostModules = {});
+/// The default pipelines: that of inference, and those of the entries of a training plan.
+enum class PipelineKind : uint8_t {
+  Inference,
+  Step,          ///< A training step: the module, its gradients, and the update.
+  FirstGradient, ///< A micro-batch whose gradients overwrite those of the step before.
+  NextGradient,  ///< A micro-batch whose gradients are added to those of the ones before it.
+  Update,        ///< The update after the micro-batches, for a graph without nodes.
+  Evaluate,      ///< The method of a training step, without gradients and update.
+};
 
-/// What decides the pipelines of a training plan.
-struct TrainingPipeline {
+/// What decides which of the default passes run, and their options.
+struct PipelineSettings {
+  PipelineKind kind = PipelineKind::Inference;
   DeviceKind target = DeviceKind::Cpu;
-  OptLevel level = OptLevel::O1;      ///< From O1 on, kernels of several ops are selected.
+  OptLevel level = OptLevel::O1; ///< From O1 on, kernels of several ops are selected for cuda.
+
+  // Of inference.
+  std::optional<DType> precision = {};       ///< Floats become this dtype. None: they stay.
+  std::vector<std::string> hostModules = {}; ///< Globs of `host-calls`.
+
+  // Of training.
   std::optional<DType> autocast = {}; ///< F16 or BF16: the dtype of matrix products.
   size_t loss = 0;                    ///< The output that is the loss.
-  std::string optimizer = {};         ///< The options of the pass `optimize`.
-  std::string recompute = {};         ///< The level of the pass `recompute`; empty: no such pass.
+  OptimizerOptions optimizer = {};
+  std::string recompute = {}; ///< The level of the pass `recompute`; empty: no such pass.
   /// The micro-batches that a batch is computed in; none: it is not split.
   std::optional<uint64_t> microBatches = {};
-
-  bool selects() const { return target == DeviceKind::Cuda && level != OptLevel::O0; }
 };
-/// Returns the pipeline of a training step: the module, its gradients, and the update.
-std::string trainingPasses(const TrainingPipeline &training);
-/// Returns the pipeline of a micro-batch of a training step, which adds its gradients to those of
-/// the micro-batches before it, or overwrites them if it `isFirst`.
-std::string gradientPasses(const TrainingPipeline &training, bool isFirst);
-/// Returns the pipeline of the update after the micro-batches, for a graph without nodes.
-std::string updatePasses(llvm::StringRef optimizer);
-/// Returns the pipeline of the method of a training step without gradients and update.
-std::string evaluationPasses(const TrainingPipeline &training);
 
-/// Returns the selection passes, in order. The default for cuda runs them from O1 on.
-std::string selectionPasses();
+/// Returns the default passes, in order.
+PassList defaultPasses(const PipelineSettings &settings = {});
+
+/// Returns the selection passes, in order. They end the passes of inference for cuda from O1 on.
+PassList selectionPasses();
+
+/// A condition on PipelineSettings, with its name in documentation. Always holds without a
+/// function.
+struct Condition {
+  llvm::StringRef name = {};
+  bool (*function)(const PipelineSettings &settings) = nullptr;
+
+  bool holds(const PipelineSettings &settings) const { return !function || function(settings); }
+};
+
+/// A row of a table of default passes.
+struct DefaultPass {
+  llvm::StringRef pass;
+  llvm::StringRef reason; ///< Why it stands there.
+  Condition entries = {}; ///< The entries of a training plan that have it.
+  Condition when = {};    ///< What else it depends on.
+  /// Returns the options of each of its runs. Null: one run without options.
+  std::vector<std::vector<PassOption>> (*runs)(const PipelineSettings &settings) = nullptr;
+};
+
+/// The tables of default passes: of inference, of the selection that ends it, and of training.
+llvm::ArrayRef<DefaultPass> inferenceTable();
+llvm::ArrayRef<DefaultPass> selectionTable();
+llvm::ArrayRef<DefaultPass> trainingTable();
 
 /// Built by PipelineBuilder. Call prepare() once, then specialize() for each entry and bucket.
 class Pipeline final {
@@ -97,7 +126,9 @@ public:
   }
   llvm::ArrayRef<RegisteredPass> registeredPasses() const { return registered_; }
   /// Replaces defaultPasses().
-  PipelineBuilder &setPasses(std::string passes);
+  PipelineBuilder &setPasses(PassList passes);
+  /// The same for a list in its text form.
+  PipelineBuilder &setPasses(llvm::StringRef text);
   /// Ends the pipeline after this pass or position (PassManager::stopAfter); empty: runs all
   /// passes.
   PipelineBuilder &setStopAfter(std::string passOrPosition);
@@ -108,7 +139,8 @@ public:
   Result<Pipeline> build();
 
 private:
-  std::string passes_ = defaultPasses(), stopAfter_;
+  Result<PassList> passes_ = defaultPasses(); ///< Failed if their text is wrong.
+  std::string stopAfter_;
   Instrumentation instrumentation_;
   Substitutions substitutions_;
   std::vector<RegisteredPass> registered_;

@@ -1,4 +1,4 @@
-// PassManager: the table of passes, parsing and running.
+// PassManager: the table of passes, configuring and running them.
 #include "passes/manager/pass_manager.h"
 
 #include "support/did_you_mean.h"
@@ -58,20 +58,15 @@ Status runOne(const PassRun &run, const Instrumentation &instrumentation,
   }
 }
 
-/// Splits at commas outside braces: `fold{limit=1},cse` gives `fold{limit=1}` and `cse`.
-std::vector<llvm::StringRef> splitPasses(llvm::StringRef pipeline) {
-  std::vector<llvm::StringRef> passes;
-  size_t begin = 0, depth = 0;
-  for (size_t i = 0; i < pipeline.size(); ++i) {
-    depth += pipeline[i] == '{';
-    depth -= pipeline[i] == '}' && depth > 0;
-    if (pipeline[i] == ',' && depth == 0) {
-      passes.push_back(pipeline.slice(begin, i).trim());
-      begin = i + 1;
-    }
-  }
-  passes.push_back(pipeline.drop_front(begin).trim());
-  return passes;
+/// The run of a pass with its options.
+Result<ConfiguredRun> configure(const PassEntry &entry, llvm::ArrayRef<RegisteredPass> passes) {
+  CGC_TRY(checkName(entry.pass, passes));
+  PassOptions options(entry.pass, entry.options);
+  Result<ConfiguredRun> run = llvm::find_if(passes, [&](const RegisteredPass &pass) {
+                                return pass.name == entry.pass;
+                              })->create(options);
+  CGC_TRY(options.checkAllTaken()); // Reported first: a misspelt name is also a missing one.
+  return run;
 }
 
 } // namespace
@@ -102,78 +97,54 @@ Status checkExplains(llvm::StringRef name, llvm::ArrayRef<RegisteredPass> more) 
                                  llvm::join(explaining, ", "));
 }
 
-Result<PassManager::Entry> PassManager::parsePass(llvm::StringRef text,
-                                                  llvm::ArrayRef<RegisteredPass> passes) {
-  auto [name, options] = text.split('{');
-  name = name.rtrim();
-  CGC_TRY(checkName(name, passes));
-  if (text.contains('{') &&
-      (!options.consume_back("}") || options.find_first_of("{}") != llvm::StringRef::npos))
-    return Status(Code::Usage, "'" + text.str() +
-                                   "': expected options in one pair of braces behind the pass's "
-                                   "name, as in fold{limit=1024}");
-  CGC_ASSIGN_OR_RETURN(PassOptions parsed, PassOptions::parse(name, options));
-  Result<ConfiguredRun> run = llvm::find_if(passes, [&](const RegisteredPass &pass) {
-                                return pass.name == name;
-                              })->create(parsed);
-  CGC_TRY(parsed.checkAllTaken()); // Reported first: a misspelt name is also a missing one.
-  CGC_TRY(run.status());
-  return Entry{name.str(), options.trim().str(), *std::move(run)};
-}
-
-Result<PassManager> PassManager::parse(llvm::StringRef pipeline,
-                                       llvm::ArrayRef<RegisteredPass> more) {
+Result<PassManager> PassManager::create(PassList passes, llvm::ArrayRef<RegisteredPass> more) {
   PassManager manager;
-  if (pipeline.trim().empty())
-    return manager;
-  const std::vector<RegisteredPass> passes = allPasses(more);
-  for (llvm::StringRef text : splitPasses(pipeline)) {
-    if (text.empty())
-      return Status(Code::Usage, "the pipeline '" + pipeline.str() +
-                                     "' lacks a name between two commas, or at an end of it; "
-                                     "write a pass there, or take a comma away");
-    CGC_ASSIGN_OR_RETURN(Entry entry, parsePass(text, passes));
-    if (entry.run.onModule && !manager.entries_.empty() && manager.entries_.back().run.onGraph)
-      return Status(Code::Usage, "pass '" + entry.name +
+  manager.passes_ = std::move(passes);
+  const std::vector<RegisteredPass> known = allPasses(more);
+  for (size_t i = 0; i < manager.passes_.size(); ++i) {
+    CGC_ASSIGN_OR_RETURN(ConfiguredRun run, configure(manager.passes_[i], known));
+    if (run.onModule && i > 0 && manager.runs_.back().onGraph)
+      return Status(Code::Usage, "pass '" + manager.passes_[i].pass +
                                      "' works on the whole module: put it before '" +
-                                     manager.entries_.back().name + "', which works on one graph");
-    manager.entries_.push_back(std::move(entry));
+                                     manager.passes_[i - 1].pass + "', which works on one graph");
+    manager.runs_.push_back(std::move(run));
   }
   return manager;
 }
 
+Result<PassManager> PassManager::parse(llvm::StringRef text, llvm::ArrayRef<RegisteredPass> more) {
+  CGC_ASSIGN_OR_RETURN(PassList passes, parsePassList(text));
+  return create(std::move(passes), more);
+}
+
 std::string PassManager::toString(unsigned position) const {
-  auto text = [](const Entry &entry) {
-    return entry.options.empty() ? entry.name : entry.name + "{" + entry.options + "}";
-  };
-  return llvm::join(llvm::map_range(llvm::ArrayRef(entries_).drop_front(position - 1), text), ",");
+  return passes::toString(llvm::ArrayRef(passes_).drop_front(position - 1));
 }
 
 std::optional<std::string> PassManager::option(llvm::StringRef pass, llvm::StringRef name) const {
-  auto named = [&](const Entry &entry) { return entry.name == pass; };
-  auto found = std::find_if(entries_.rbegin(), entries_.rend(), named);
-  if (found == entries_.rend())
-    return std::nullopt;
-  Result<PassOptions> options = PassOptions::parse(pass, found->options);
-  return options ? options->take(name) : std::nullopt;
+  for (const PassEntry &entry : llvm::reverse(passes_))
+    if (entry.pass == pass)
+      return PassOptions(pass, entry.options).take(name);
+  return std::nullopt;
 }
 
 bool PassManager::contains(llvm::StringRef pass) const {
-  return llvm::any_of(entries_, [&](const Entry &entry) { return entry.name == pass; });
+  return llvm::any_of(passes_, [&](const PassEntry &entry) { return entry.pass == pass; });
 }
 
 Status PassManager::stopAfter(llvm::StringRef passOrPosition) {
   size_t position = 0;
   passOrPosition.getAsInteger(10, position);
   std::vector<llvm::StringRef> names;
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    if (i + 1 == position || entries_[i].name == passOrPosition) {
-      entries_.resize(i + 1);
+  for (size_t i = 0; i < passes_.size(); ++i) {
+    if (i + 1 == position || passes_[i].pass == passOrPosition) {
+      passes_.resize(i + 1);
+      runs_.resize(i + 1);
       return Status::ok();
     }
-    names.push_back(entries_[i].name);
+    names.push_back(passes_[i].pass);
   }
-  if (entries_.empty())
+  if (passes_.empty())
     return Status(Code::Usage, "nothing can stop after '" + passOrPosition.str() +
                                    "': the pipeline has no passes; name them with --passes");
   return Status(Code::Usage, "'" + passOrPosition.str() + "' is not in the pipeline " + toString() +
@@ -182,28 +153,28 @@ Status PassManager::stopAfter(llvm::StringRef passOrPosition) {
 
 Status PassManager::runModulePasses(ir::Module &module, PassContext &context,
                                     const Instrumentation &instrumentation) const {
-  for (unsigned i = 0; i < entries_.size(); ++i)
-    if (const Entry &entry = entries_[i]; entry.run.onModule)
-      CGC_TRY(runOne({.pass = entry.name,
+  for (unsigned i = 0; i < passes_.size(); ++i)
+    if (runs_[i].onModule)
+      CGC_TRY(runOne({.pass = passes_[i].pass,
                       .position = i + 1,
-                      .isRequired = entry.run.isRequired,
+                      .isRequired = runs_[i].isRequired,
                       .manager = this,
                       .module = &module},
-                     instrumentation, [&] { return entry.run.onModule(module, context); }));
+                     instrumentation, [&] { return runs_[i].onModule(module, context); }));
   return Status::ok();
 }
 
 Status PassManager::runGraphPasses(ir::Graph &graph, PassContext &context,
                                    const Instrumentation &instrumentation) const {
-  for (unsigned i = 0; i < entries_.size(); ++i)
-    if (const Entry &entry = entries_[i]; entry.run.onGraph) {
-      context.matchFailed = instrumentation.listenerTo(entry.name);
-      CGC_TRY(runOne({.pass = entry.name,
+  for (unsigned i = 0; i < passes_.size(); ++i)
+    if (runs_[i].onGraph) {
+      context.matchFailed = instrumentation.listenerTo(passes_[i].pass);
+      CGC_TRY(runOne({.pass = passes_[i].pass,
                       .position = i + 1,
-                      .isRequired = entry.run.isRequired,
+                      .isRequired = runs_[i].isRequired,
                       .manager = this,
                       .graph = &graph},
-                     instrumentation, [&] { return entry.run.onGraph(graph, context); }));
+                     instrumentation, [&] { return runs_[i].onGraph(graph, context); }));
     }
   return Status::ok();
 }

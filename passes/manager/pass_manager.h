@@ -1,7 +1,8 @@
-// PassManager: a pipeline of passes, parsed from text and run on a module and on graphs.
+// PassManager: a pipeline that is ready to run, on a module and on graphs.
 #pragma once
 
 #include "passes/manager/instrumentation.h"
+#include "passes/manager/pass_list.h"
 #include "passes/manager/registered_pass.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -25,14 +26,13 @@ Status checkExplains(llvm::StringRef name, llvm::ArrayRef<RegisteredPass> more =
 /// A sequence of module passes followed by graph passes.
 class PassManager final {
 public:
-  /// Parses comma-separated names, each optionally followed by its options in braces:
-  /// `inline,specialize,precision{to=f16},fold{limit=1024}`. An empty text has no passes. Usage for
-  /// an unknown name or option, or for a module pass after a graph pass. `more` lists passes in
-  /// addition to passes.def.
-  static Result<PassManager> parse(llvm::StringRef pipeline,
-                                   llvm::ArrayRef<RegisteredPass> more = {});
+  /// Usage for an unknown name or option, or for a module pass after a graph pass. `more` lists
+  /// passes in addition to passes.def.
+  static Result<PassManager> create(PassList passes, llvm::ArrayRef<RegisteredPass> more = {});
+  /// The same for a list in its text form.
+  static Result<PassManager> parse(llvm::StringRef text, llvm::ArrayRef<RegisteredPass> more = {});
 
-  /// The inverse of parse, starting at the pass at `position` (from 1).
+  /// The text form of the list, starting at the pass at `position` (from 1).
   std::string toString(unsigned position = 1) const;
 
   /// Returns the text of option `name` of the last pass named `pass`; nullopt if it was not given.
@@ -53,13 +53,8 @@ public:
                         const Instrumentation &instrumentation) const;
 
 private:
-  struct Entry {
-    std::string name, options; ///< As written in the pipeline text.
-    ConfiguredRun run;
-  };
-  static Result<Entry> parsePass(llvm::StringRef text, llvm::ArrayRef<RegisteredPass> passes);
-
-  std::vector<Entry> entries_;
+  PassList passes_;
+  std::vector<ConfiguredRun> runs_; ///< Of each pass of passes_.
 };
 
 } // namespace cgc::passes

@@ -1,4 +1,4 @@
-// PassOptions: parsing, and errors about unknown options.
+// PassOptions: values of options, and errors about unknown options.
 #include "passes/manager/pass_options.h"
 
 #include "support/did_you_mean.h"
@@ -8,30 +8,10 @@
 
 namespace cgc::passes {
 
-Result<PassOptions> PassOptions::parse(llvm::StringRef pass, llvm::StringRef text) {
-  PassOptions options;
-  options.pass_ = pass.str();
-  if (text.trim().empty())
-    return options;
-  llvm::SmallVector<llvm::StringRef> parts;
-  text.split(parts, ',');
-  for (llvm::StringRef part : parts) {
-    auto [name, value] = part.split('=');
-    name = name.trim();
-    if (name.empty() || !part.contains('='))
-      return Status(Code::Usage, "'" + part.trim().str() + "' is no option of pass '" +
-                                     options.pass_ + "': expected name=value");
-    if (llvm::any_of(options.options_, [&](const Option &other) { return other.name == name; }))
-      return Status(Code::Usage,
-                    "option '" + name.str() + "' of pass '" + options.pass_ + "' is there twice");
-    options.options_.push_back({name.str(), value.trim().str()});
-  }
-  return options;
-}
-
 std::optional<std::string> PassOptions::take(llvm::StringRef name) {
   known_.push_back(name.str());
-  auto found = llvm::find_if(options_, [&](const Option &option) { return option.name == name; });
+  auto found =
+      llvm::find_if(options_, [&](const PassOption &option) { return option.name == name; });
   if (found == options_.end())
     return std::nullopt;
   std::string value = std::move(found->value);

@@ -1,4 +1,4 @@
-// PassOptions: the options in the braces after a pass's name in a pipeline.
+// PassOption: an option of a pass in a pipeline. PassOptions: a pass reads its options.
 #pragma once
 
 #include "runtime/base/status.h"
@@ -13,12 +13,17 @@
 
 namespace cgc::passes {
 
+/// One of the options in the braces after a pass's name.
+struct PassOption {
+  std::string name, value;
+};
+
 /// The options of one pass. The pass takes each option that it knows; a leftover option is an error
-/// in the pipeline text.
+/// in the pipeline.
 class PassOptions final {
 public:
-  /// Parses `name=value,name=value`. Usage if the text is malformed or an option is given twice.
-  static Result<PassOptions> parse(llvm::StringRef pass, llvm::StringRef text);
+  PassOptions(llvm::StringRef pass, std::vector<PassOption> options)
+      : pass_(pass), options_(std::move(options)) {}
 
   /// Returns the option's text; nullopt if it is not given.
   std::optional<std::string> take(llvm::StringRef name);
@@ -33,11 +38,8 @@ public:
   Status checkAllTaken() const;
 
 private:
-  struct Option {
-    std::string name, value;
-  };
   std::string pass_;
-  std::vector<Option> options_;
+  std::vector<PassOption> options_;
   std::vector<std::string> known_;
 };
 

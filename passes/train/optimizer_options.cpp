@@ -1,4 +1,4 @@
-// OptimizerOptions: reads the options of `optimize` from text.
+// OptimizerOptions: reads and writes the options of `optimize`.
 #include "passes/train/optimizer_options.h"
 
 #include "passes/path_glob.h"
@@ -6,9 +6,9 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <numbers>
 
@@ -16,6 +16,50 @@ namespace cgc::passes {
 namespace {
 
 using Spelling = llvm::function_ref<std::string(llvm::StringRef)>;
+
+// In the order of the enumerators.
+constexpr llvm::StringRef kRules[] = {"sgd", "adam", "adamw"},
+                          kSchedules[] = {"constant", "linear", "cosine", "step"},
+                          kBools[] = {"false", "true"};
+
+/// An option that is a number.
+struct Number {
+  llvm::StringRef name;
+  double OptimizerOptions::*value;
+  enum { OfAll, OfSgd, OfAdam } rules = OfAll;
+
+  bool isOf(OptimizerRule rule) const {
+    return rules == OfAll || (rules == OfSgd) == (rule == OptimizerRule::Sgd);
+  }
+};
+constexpr Number kNumbers[] = {
+    {"lr", &OptimizerOptions::lr},
+    {"weight-decay", &OptimizerOptions::weightDecay},
+    {"momentum", &OptimizerOptions::momentum, Number::OfSgd},
+    {"dampening", &OptimizerOptions::dampening, Number::OfSgd},
+    {"beta1", &OptimizerOptions::beta1, Number::OfAdam},
+    {"beta2", &OptimizerOptions::beta2, Number::OfAdam},
+    {"eps", &OptimizerOptions::eps, Number::OfAdam},
+    {"clip-norm", &OptimizerOptions::clipNorm},
+    {"clip-value", &OptimizerOptions::clipValue},
+    {"warmup", &OptimizerOptions::warmup},
+    {"steps", &OptimizerOptions::steps},
+    {"final-factor", &OptimizerOptions::finalFactor},
+    {"step-size", &OptimizerOptions::stepSize},
+    {"step-factor", &OptimizerOptions::stepFactor},
+    {"ema", &OptimizerOptions::averageDecay},
+};
+
+/// The optimizer without options.
+OptimizerOptions defaultsOf(OptimizerRule rule) {
+  return {.rule = rule, .weightDecay = rule == OptimizerRule::AdamW ? 0.01 : 0};
+}
+
+/// The shortest text that parses back to the same number.
+std::string numberText(double value) {
+  char buffer[32];
+  return {buffer, std::to_chars(std::begin(buffer), std::end(buffer), value).ptr};
+}
 
 /// A reader of the values of options.
 class Reader {
@@ -42,13 +86,17 @@ public:
     }
     return Status::ok();
   }
-  /// Returns one of `values`, or `byDefault` if the option is not given.
-  Result<std::string> takeOneOf(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> values,
-                                const char *byDefault) {
-    const std::string text = options_.take(name).value_or(byDefault);
-    if (llvm::is_contained(values, text))
-      return text;
-    return wrong(name, text, "one of " + llvm::join(values, ", ") + didYouMean(text, values));
+  /// Reads the enumerator, or bool, that is one of `names`.
+  template <class T>
+  Status takeOneOf(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> names, T &value) {
+    const auto text = options_.take(name);
+    if (!text)
+      return Status::ok();
+    const auto found = llvm::find(names, *text);
+    if (found == names.end())
+      return wrong(name, *text, "one of " + llvm::join(names, ", ") + didYouMean(*text, names));
+    value = static_cast<T>(found - names.begin());
+    return Status::ok();
   }
   std::optional<std::string> take(llvm::StringRef name) { return options_.take(name); }
 
@@ -134,33 +182,17 @@ std::string OptimizerOptions::spellingOfPass(llvm::StringRef option) {
 
 Result<OptimizerOptions> OptimizerOptions::take(PassOptions &options, Spelling spelling) {
   Reader reader(options, spelling);
-  OptimizerOptions result;
-  CGC_ASSIGN_OR_RETURN(const std::string rule,
-                       reader.takeOneOf("rule", {"sgd", "adam", "adamw"}, "sgd"));
-  result.rule = llvm::StringSwitch<OptimizerRule>(rule)
-                    .Case("adam", OptimizerRule::Adam)
-                    .Case("adamw", OptimizerRule::AdamW)
-                    .Default(OptimizerRule::Sgd);
-  if (result.rule == OptimizerRule::AdamW)
-    result.weightDecay = 0.01;
-  const bool isSgd = result.rule == OptimizerRule::Sgd;
-  const auto takeNumber = [&](llvm::StringRef name, double &value) {
-    return reader.takeNumber(name, value);
-  };
-  CGC_TRY(takeNumber("lr", result.lr));
-  CGC_TRY(takeNumber("weight-decay", result.weightDecay));
-  if (isSgd) {
-    CGC_TRY(takeNumber("momentum", result.momentum));
-    CGC_TRY(takeNumber("dampening", result.dampening));
-    CGC_ASSIGN_OR_RETURN(const std::string nesterov,
-                         reader.takeOneOf("nesterov", {"true", "false"}, "false"));
-    result.nesterov = nesterov == "true";
+  OptimizerRule rule = OptimizerRule::Sgd;
+  CGC_TRY(reader.takeOneOf("rule", kRules, rule));
+  OptimizerOptions result = defaultsOf(rule);
+  for (const Number &number : kNumbers)
+    if (number.isOf(rule))
+      CGC_TRY(reader.takeNumber(number.name, result.*number.value));
+  if (rule == OptimizerRule::Sgd) {
+    CGC_TRY(reader.takeOneOf("nesterov", kBools, result.nesterov));
     if (result.nesterov && (result.momentum == 0 || result.dampening != 0))
       return Status(Code::Usage, reader.spell("nesterov") + " needs a momentum and no dampening");
   } else {
-    CGC_TRY(takeNumber("beta1", result.beta1));
-    CGC_TRY(takeNumber("beta2", result.beta2));
-    CGC_TRY(takeNumber("eps", result.eps));
     for (const auto &[name, beta] :
          {std::pair("beta1", result.beta1), std::pair("beta2", result.beta2)})
       if (beta >= 1)
@@ -171,21 +203,7 @@ Result<OptimizerOptions> OptimizerOptions::take(PassOptions &options, Spelling s
       CGC_ASSIGN_OR_RETURN(ParameterGroup group, reader.parseGroup(text));
       result.groups.push_back(std::move(group));
     }
-  CGC_TRY(takeNumber("clip-norm", result.clipNorm));
-  CGC_TRY(takeNumber("clip-value", result.clipValue));
-  CGC_ASSIGN_OR_RETURN(
-      const std::string schedule,
-      reader.takeOneOf("schedule", {"constant", "linear", "cosine", "step"}, "constant"));
-  result.schedule = llvm::StringSwitch<LearningRateSchedule>(schedule)
-                        .Case("linear", LearningRateSchedule::Linear)
-                        .Case("cosine", LearningRateSchedule::Cosine)
-                        .Case("step", LearningRateSchedule::Step)
-                        .Default(LearningRateSchedule::Constant);
-  CGC_TRY(takeNumber("warmup", result.warmup));
-  CGC_TRY(takeNumber("steps", result.steps));
-  CGC_TRY(takeNumber("final-factor", result.finalFactor));
-  CGC_TRY(takeNumber("step-size", result.stepSize));
-  CGC_TRY(takeNumber("step-factor", result.stepFactor));
+  CGC_TRY(reader.takeOneOf("schedule", kSchedules, result.schedule));
   const bool isCurve = result.schedule == LearningRateSchedule::Linear ||
                        result.schedule == LearningRateSchedule::Cosine;
   if (isCurve && result.steps <= result.warmup)
@@ -208,17 +226,49 @@ Result<OptimizerOptions> OptimizerOptions::take(PassOptions &options, Spelling s
       return reader.wrong("growth-interval", *interval, "a number of steps");
     result.growthInterval = steps;
   }
-  CGC_TRY(takeNumber("ema", result.averageDecay));
   if (static_cast<float>(result.averageDecay) >= 1)
     return Status(Code::Usage,
                   reader.spell("ema") + ", the decay of averages, has to be below 1 in f32");
-  CGC_ASSIGN_OR_RETURN(const std::string keeps,
-                       reader.takeOneOf("keep-gradients", {"true", "false"}, "false"));
-  result.keepsGradients = keeps == "true";
-  CGC_ASSIGN_OR_RETURN(const std::string copies,
-                       reader.takeOneOf("copies", {"true", "false"}, "true"));
-  result.copies = copies == "true";
+  CGC_TRY(reader.takeOneOf("keep-gradients", kBools, result.keepsGradients));
+  CGC_TRY(reader.takeOneOf("copies", kBools, result.copies));
   return result;
+}
+
+std::vector<PassOption> OptimizerOptions::toOptions() const {
+  const OptimizerOptions defaults = defaultsOf(rule);
+  std::vector<PassOption> options = {{"rule", kRules[static_cast<size_t>(rule)].str()}};
+  for (const Number &number : kNumbers)
+    if (number.name == "lr" || this->*number.value != defaults.*number.value)
+      options.push_back({number.name.str(), numberText(this->*number.value)});
+  const auto add = [&](const char *name, std::string value) {
+    options.push_back({name, std::move(value)});
+  };
+  if (nesterov)
+    add("nesterov", "true");
+  const auto groupText = [](const ParameterGroup &group) {
+    std::string text = llvm::join(group.globs, "|");
+    if (group.weightDecay)
+      text += ":weight_decay=" + numberText(*group.weightDecay);
+    if (group.lrScale != 1 || !group.weightDecay)
+      text += ":lr_scale=" + numberText(group.lrScale);
+    return text;
+  };
+  const auto clampText = [](const ParameterClamp &clamp) {
+    return clamp.path + "=" + numberText(clamp.least) + ":" + numberText(clamp.most);
+  };
+  if (!groups.empty())
+    add("groups", llvm::join(llvm::map_range(groups, groupText), ";"));
+  if (schedule != defaults.schedule)
+    add("schedule", kSchedules[static_cast<size_t>(schedule)].str());
+  if (!clamps.empty())
+    add("clamp", llvm::join(llvm::map_range(clamps, clampText), ";"));
+  if (growthInterval != defaults.growthInterval)
+    add("growth-interval", std::to_string(growthInterval));
+  if (keepsGradients)
+    add("keep-gradients", "true");
+  if (!copies)
+    add("copies", "false");
+  return options;
 }
 
 } // namespace cgc::passes

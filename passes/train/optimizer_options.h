@@ -73,6 +73,8 @@ struct OptimizerOptions {
   static Result<OptimizerOptions>
   take(PassOptions &options,
        llvm::function_ref<std::string(llvm::StringRef)> spelling = spellingOfPass);
+  /// The inverse of take(). Leaves out what is as in PyTorch, except for the rule and `lr`.
+  std::vector<PassOption> toOptions() const;
   /// "option 'lr' of optimize".
   static std::string spellingOfPass(llvm::StringRef option);
 };

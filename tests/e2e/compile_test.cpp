@@ -364,7 +364,7 @@ TEST_F(Compile, ReportsErrorsAsJsonToo) {
 
 TEST_F(Compile, AnyPassLimitGivesAPlanThatComputesTheSame) {
   const std::string passes =
-      "inline,specialize,canonicalize,fold,cse,dce," + passes::selectionPasses();
+      "inline,specialize,canonicalize,fold,cse,dce," + passes::toString(passes::selectionPasses());
   const auto runs = 1 + std::count(passes.begin(), passes.end(), ',');
   for (int limit = 0; limit < runs; limit += 3) {
     const Outcome compiled = cgc(compileTiny(

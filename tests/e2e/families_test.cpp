@@ -16,8 +16,8 @@
 namespace cgc::e2e {
 namespace {
 
-const std::string kPlain = passes::defaultPasses(DeviceKind::Cuda, passes::OptLevel::O0);
-const std::string kSelected = passes::defaultPasses(DeviceKind::Cuda);
+const std::string kPlain = passes::toString(passes::defaultPasses());
+const std::string kSelected = passes::toString(passes::defaultPasses({.target = DeviceKind::Cuda}));
 
 class Families : public FamilyTest {
 protected:
@@ -230,7 +230,8 @@ TEST_P(Towers, WithoutOptimizationKeepTheModelsOps) {
 TEST_P(Towers, In16BitsNormalizeInTheirGemms) {
   EXPECT_TRUE(ops({"--precision", "fp16"}).contains("cgc.norm_linear"));
   compile(small(), {"--target", "cpu", "--passes",
-                    passes::defaultPasses(DeviceKind::Cuda, passes::OptLevel::O1, DType::F16)});
+                    passes::toString(passes::defaultPasses(
+                        {.target = DeviceKind::Cuda, .precision = DType::F16}))});
   const Outcome compared = cgc({"compare", "plan.cgplan", small()});
   EXPECT_EQ(compared.status, 0) << compared.err << compared.out;
 }

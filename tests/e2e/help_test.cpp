@@ -1,5 +1,6 @@
 // Tests of the command line: help, version, usage errors, exit statuses, and the examples in the
 // help.
+#include "passes/pipeline.h"
 #include "tests/paths.h"
 #include "tool.h"
 
@@ -148,6 +149,20 @@ TEST_P(HelpOfVerb, EndsInExamples) {
   EXPECT_GE(commands, 2u);
   EXPECT_NE(outcome.out.find("--quiet"), std::string::npos);
   EXPECT_NE(outcome.out.find("--json"), std::string::npos);
+}
+
+TEST_F(Help, OptListsTheDefaultPasses) {
+  const std::string help = cgc({"opt", "--help"}).out;
+  size_t at = 0;
+  for (const auto &table :
+       {passes::inferenceTable(), passes::selectionTable(), passes::trainingTable()})
+    for (const passes::DefaultPass &row : table) {
+      at = help.find("\n  " + row.pass.str() + " ", at);
+      ASSERT_NE(at, std::string::npos) << row.pass.str();
+      EXPECT_NE(help.substr(at + 1, help.find('\n', at + 1) - at).find(row.reason.str()),
+                std::string::npos)
+          << row.pass.str();
+    }
 }
 
 /// The examples of a verb, with the sizes of the tiny model in place of those of ViT-B-32.

@@ -158,7 +158,7 @@ TEST_F(Train, NamesOptionsOfTheOptimizerAsTheyAreTyped) {
   refuse("--optimizer", "sgd,lr=1,lr=2", {"has 'lr' twice"});
   refuse("--optimizer", "sgd,weight_decay=x", {"weight_decay of --optimizer is 'x'"});
   refuse("--optimizer", "adamw,beta1=1", {"beta1 of --optimizer has to be below 1"});
-  refuse("--optimizer", "sgd,nesterov=True", {"nesterov of --optimizer is 'True'", "true, false"});
+  refuse("--optimizer", "sgd,nesterov=True", {"nesterov of --optimizer is 'True'", "false, true"});
   refuse("--schedule", "cosin,steps=9", {"'cosin'", "did you mean 'cosine'?"});
   refuse("--schedule", "cosine,final=0", {"'final=0'", "final_factor"});
   refuse("--schedule", "cosine", {"steps of --schedule has to be more than the warmup"});

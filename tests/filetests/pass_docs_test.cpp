@@ -125,9 +125,33 @@ INSTANTIATE_TEST_SUITE_P(Rows, PassDocs, testing::ValuesIn(passNames()), [](cons
 });
 
 TEST(PassDocsSections, TheDefaultPipelineIsSpelledOut) {
-  const std::string pipeline = passes::defaultPasses(DeviceKind::Cuda);
+  const std::string pipeline =
+      passes::toString(passes::defaultPasses({.target = DeviceKind::Cuda}));
   EXPECT_NE(readFile(kDocs).find("\n```\n" + pipeline + "\n```\n"), std::string::npos)
       << "docs/passes.md should have: " << pipeline;
+}
+
+/// Returns a table of default passes as it is in the docs.
+std::string tableOf(llvm::ArrayRef<passes::DefaultPass> rows, bool hasEntries) {
+  std::string table = hasEntries ? "| pass | entries | when | why there |\n|---|---|---|---|\n"
+                                 : "| pass | when | why there |\n|---|---|---|\n";
+  for (const passes::DefaultPass &row : rows) {
+    table += ("| `" + row.pass + "` | ").str();
+    if (hasEntries)
+      table += (row.entries.name + " | ").str();
+    table += (row.when.name + " | " + row.reason + " |\n").str();
+  }
+  return table;
+}
+
+TEST(PassDocsSections, TheTablesAreThoseOfTheCode) {
+  const std::string docs = readFile(kDocs);
+  for (const std::string &table :
+       {tableOf(passes::inferenceTable(), false), tableOf(passes::selectionTable(), false),
+        tableOf(passes::trainingTable(), true)})
+    EXPECT_NE(docs.find("\n\n" + table + "\n"), std::string::npos)
+        << "docs/passes.md should have:\n"
+        << table;
 }
 
 TEST(PassDocsSections, EveryOneIsAPass) {

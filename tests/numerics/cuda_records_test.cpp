@@ -1,6 +1,7 @@
 // Training steps for cuda: which of their records LibTorch computes.
 #include "driver/compile.h"
 #include "frontend/frontend.h"
+#include "tests/numerics/optimizer_of.h"
 #include "tests/numerics/test_models.h"
 #include "tests/paths.h"
 
@@ -25,7 +26,8 @@ PlanData cudaStep(const std::string &model, const std::vector<driver::InputSpec>
   compile.inputs = inputs;
   compile.target = DeviceKind::Cuda;
   compile.providerPath = test::buildDir() / "lib";
-  compile.train = driver::TrainOptions{.optimizer = options, .autocast = autocast};
+  compile.train =
+      driver::TrainOptions{.optimizer = test::optimizerOf(options), .autocast = autocast};
   ir::Diagnostics diagnostics;
   auto compiled = driver::compile(**root, compile, diagnostics);
   EXPECT_TRUE(compiled.isOk()) << compiled.status().message();

@@ -9,10 +9,11 @@ class LossScale : public testing::Test {
 protected:
   void SetUp() override {
     const std::string options = std::string(kAdamW) + ",clip-norm=0.5,ema=0.9,keep-gradients=true";
-    scaled_.compile(
-        "train_mlp", kVectors,
-        {.optimizer = options + ",growth-interval=3", .autocast = DType::F16, .accumulates = true});
-    plain_.compile("train_mlp", kVectors, {.optimizer = options, .accumulates = true});
+    scaled_.compile("train_mlp", kVectors,
+                    {.optimizer = optimizerOf(options + ",growth-interval=3"),
+                     .autocast = DType::F16,
+                     .accumulates = true});
+    plain_.compile("train_mlp", kVectors, {.optimizer = optimizerOf(options), .accumulates = true});
   }
 
   double scale() { return scaled_.state("optimizer:loss_scale").item<double>(); }
@@ -46,8 +47,9 @@ TEST_F(LossScale, ScalesNothingThatIsSeen) {
 
 TEST_F(LossScale, ClipsUnscaledGradientsByValue) {
   const std::string options = std::string(kAdamW) + ",clip-value=0.01";
-  scaled_.compile("train_mlp", kVectors, {.optimizer = options, .autocast = DType::F16});
-  plain_.compile("train_mlp", kVectors, {.optimizer = options});
+  scaled_.compile("train_mlp", kVectors,
+                  {.optimizer = optimizerOf(options), .autocast = DType::F16});
+  plain_.compile("train_mlp", kVectors, {.optimizer = optimizerOf(options)});
   float first = 1024;
   const TensorView view{&first, DType::F32, DeviceKind::Cpu, {}, {}};
   ASSERT_TRUE(scaled_.context_->writeState("optimizer:loss_scale", view).isOk());

@@ -3,6 +3,7 @@
 #include "driver/compile.h"
 #include "frontend/frontend.h"
 #include "runtime/train/trainer.h"
+#include "tests/numerics/optimizer_of.h"
 #include "tests/numerics/test_models.h"
 #include "tests/paths.h"
 #include "tests/temp_folder.h"
@@ -33,8 +34,8 @@ protected:
     options.inputs = c.inputs;
     options.target = DeviceKind::Cpu;
     options.providerPath = kLibraries;
-    options.train =
-        driver::TrainOptions{"forward", 0, c.optimizer + ",copies=" + copies, c.autocast, ""};
+    options.train = driver::TrainOptions{
+        "forward", 0, test::optimizerOf(c.optimizer + ",copies=" + copies), c.autocast, ""};
     ir::Diagnostics diagnostics;
     auto compiled = driver::compile(**root, options, diagnostics);
     EXPECT_TRUE(compiled.isOk()) << compiled.status().message();

@@ -5,6 +5,7 @@
 #include "runtime/base/training_names.h"
 #include "runtime/exec/engine.h"
 #include "tests/numerics/lowered_graph.h"
+#include "tests/numerics/optimizer_of.h"
 #include "tests/paths.h"
 
 #include <ATen/ATen.h>
@@ -245,7 +246,8 @@ protected:
     drawing_.write("w", at::ones({kCount}), DType::F32);
   }
 
-  Drawing drawing_{R"(
+  Drawing drawing_{
+      R"(
 module @M {
   state @w : f32[65536]
   graph @forward(%x: dynamic) {
@@ -259,7 +261,7 @@ module @M {
   }
 }
 )",
-                   driver::TrainOptions{"forward", 0, "rule=sgd,lr=0,keep-gradients=true", {}}};
+      driver::TrainOptions{.optimizer = optimizerOf("rule=sgd,lr=0,keep-gradients=true")}};
 };
 
 TEST_F(TrainingNumbers, DropoutKeepsItsShareAndTheBackwardPassItsMask) {

@@ -24,7 +24,7 @@ TEST(Recomputation, ChangesNothingButMemory) {
     Trace result;
     TrainingStep step;
     step.compile("train_transformer", inputs,
-                 {.optimizer = "rule=adamw,lr=0.001", .recompute = recompute});
+                 {.optimizer = optimizerOf("rule=adamw,lr=0.001"), .recompute = recompute});
     if (testing::Test::HasFatalFailure())
       return result;
     for (int i = 0; i < 2; ++i)
@@ -59,8 +59,8 @@ TEST(SeparateBuffers, GiveTheSameBits) {
   for (const auto &[model, inputs] :
        {std::pair("train_clip", images), {"train_transformer", rows}}) {
     SCOPED_TRACE(model);
-    const driver::TrainOptions options{.optimizer = "rule=adamw,lr=0.001,clip-norm=1,ema=0.9",
-                                       .accumulates = true};
+    const driver::TrainOptions options{
+        .optimizer = optimizerOf("rule=adamw,lr=0.001,clip-norm=1,ema=0.9"), .accumulates = true};
     TrainingStep shared, separate;
     shared.compile(model, inputs, options);
     separate.compile(model, inputs, options, {}, /*separate=*/true);
@@ -85,7 +85,7 @@ class MicroBatches : public testing::Test {
 protected:
   static void start(TrainingStep &step, std::optional<uint64_t> count, const std::string &model,
                     const std::vector<driver::InputSpec> &inputs, const std::string &optimizer) {
-    step.compile(model, inputs, {.optimizer = optimizer, .microBatches = count});
+    step.compile(model, inputs, {.optimizer = optimizerOf(optimizer), .microBatches = count});
   }
   static void setState(TrainingStep &step, const std::string &name, at::Tensor value) {
     value = value.contiguous();

@@ -5,6 +5,7 @@
 #include "frontend/frontend.h"
 #include "runtime/base/training_names.h"
 #include "runtime/exec/engine.h"
+#include "tests/numerics/optimizer_of.h"
 #include "tests/numerics/test_models.h"
 #include "tests/paths.h"
 

@@ -94,7 +94,8 @@ class Training : public testing::TestWithParam<TrainingCase>, protected Training
 protected:
   void SetUp() override {
     compile(GetParam().model, GetParam().inputs,
-            {.optimizer = GetParam().optimizer, .accumulates = true}, {batch() / 2, batch()});
+            {.optimizer = optimizerOf(GetParam().optimizer), .accumulates = true},
+            {batch() / 2, batch()});
   }
 
   static int64_t batch() { return GetParam().inputs[0].sizes[0]; }
@@ -336,7 +337,7 @@ TEST(Schedule, FactorsAreThoseOfPyTorch) {
     constexpr double kLr = 0.001;
     TrainingStep step;
     step.compile("train_mlp", kVectors,
-                 {.optimizer = "rule=sgd,lr=0.001,keep-gradients=true," + c.text});
+                 {.optimizer = optimizerOf("rule=sgd,lr=0.001,keep-gradients=true," + c.text)});
     const std::vector<IoTensor> &outputs = step.plan_->data().findEntry("step")->buckets[0].outputs;
     const auto gradient =
         std::ranges::find(outputs, "gradient.model.0.weight", &IoTensor::name) - outputs.begin();

@@ -88,7 +88,8 @@ TEST(SubstitutionTest, TheDefaultPipelineSubstitutesNothing) {
                          .finish = {}});
     auto module = parse(kModel);
     PipelineBuilder builder;
-    builder.setPasses(defaultPasses(target)).setInstrumentation(std::move(instrumentation));
+    builder.setPasses(defaultPasses({.target = target}))
+        .setInstrumentation(std::move(instrumentation));
     ASSERT_TRUE(compileModel(*module, builder));
     EXPECT_THAT(substituting, ElementsAre("module-substitution", "op-substitution"));
   }

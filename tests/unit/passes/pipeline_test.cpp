@@ -10,6 +10,7 @@ namespace cgc::passes {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(PassManagerTest, TextRoundTrips) {
   auto passes = PassManager::parse(" inline, specialize,fold ,dce");
@@ -20,10 +21,54 @@ TEST(PassManagerTest, TextRoundTrips) {
   EXPECT_EQ(none->toString(), "");
 }
 
-TEST(PassManagerTest, DefaultPassesAreAPipeline) {
-  auto passes = PassManager::parse(defaultPasses());
-  ASSERT_TRUE(passes);
-  EXPECT_EQ(passes->toString(), defaultPasses());
+/// Settings with which all passes of the kind run, or as few as possible.
+PipelineSettings settingsOf(PipelineKind kind, bool all) {
+  if (!all)
+    return {.kind = kind};
+  return {.kind = kind,
+          .target = DeviceKind::Cuda,
+          .precision = DType::F16,
+          .hostModules = {"a.*", "b"},
+          .autocast = DType::F16,
+          .loss = 1,
+          .optimizer = {.rule = OptimizerRule::AdamW, .clipNorm = 0.5},
+          .recompute = "blocks",
+          .microBatches = 2};
+}
+
+class DefaultPasses : public testing::TestWithParam<std::tuple<PipelineKind, bool>> {};
+
+TEST_P(DefaultPasses, AreAPipelineThatTextKeeps) {
+  const PassList passes = defaultPasses(std::apply(settingsOf, GetParam()));
+  const auto made = PassManager::create(passes);
+  ASSERT_TRUE(made) << made.status().message();
+  const auto parsed = parsePassList(made->toString());
+  ASSERT_TRUE(parsed) << parsed.status().message();
+  EXPECT_EQ(toString(*parsed), toString(passes));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, DefaultPasses,
+    testing::Combine(testing::Values(PipelineKind::Inference, PipelineKind::Step,
+                                     PipelineKind::FirstGradient, PipelineKind::NextGradient,
+                                     PipelineKind::Update, PipelineKind::Evaluate),
+                     testing::Bool()));
+
+TEST(DefaultPassesTest, EachHostModuleHasARun) {
+  EXPECT_THAT(toString(defaultPasses({.hostModules = {"a.*", "b"}})),
+              StartsWith("host-calls{module=a.*},host-calls{module=b},module-substitution,"));
+}
+
+TEST(DefaultPassesTest, OnlyTheFirstEntryOfATrainingPlanPreparesTheModule) {
+  for (const PipelineKind kind : {PipelineKind::FirstGradient, PipelineKind::NextGradient,
+                                  PipelineKind::Update, PipelineKind::Evaluate})
+    EXPECT_FALSE(PassManager::create(defaultPasses({.kind = kind}))->contains("inline"));
+  EXPECT_TRUE(PassManager::create(defaultPasses({.kind = PipelineKind::Step}))->contains("inline"));
+}
+
+TEST(DefaultPassesTest, AnUpdateHasOnlyTheMeanOfGradients) {
+  EXPECT_THAT(toString(defaultPasses(settingsOf(PipelineKind::Update, /*all=*/true))),
+              StartsWith("accumulate{mode=mean},optimize{rule=adamw,lr=0.001,clip-norm=0.5},fold"));
 }
 
 TEST(PassManagerTest, UnknownNameSuggestsTheNearest) {

@@ -125,10 +125,10 @@ TEST(Precision, RefusesAParameterThatOverflows) {
 }
 
 TEST(Precision, IsInTheDefaultPipelineIfAskedFor) {
-  EXPECT_THAT(defaultPasses(), ::testing::Not(HasSubstr("precision")));
-  EXPECT_THAT(defaultPasses(DeviceKind::Cuda, OptLevel::O1, DType::BF16),
+  EXPECT_THAT(toString(defaultPasses()), ::testing::Not(HasSubstr("precision")));
+  EXPECT_THAT(toString(defaultPasses({.precision = DType::BF16})),
               HasSubstr("canonicalize{casts=keep},precision{to=bf16},random-numbers,fold"));
-  EXPECT_THAT(defaultPasses(DeviceKind::Cuda, OptLevel::O1, DType::F32),
+  EXPECT_THAT(toString(defaultPasses({.precision = DType::F32})),
               HasSubstr("canonicalize,precision{to=f32},random-numbers,fold"));
 }
 

@@ -1,6 +1,7 @@
 // Pass flags: declares the options about passes and interprets their values.
 #include "tools/cgc/cli/pass_flags.h"
 
+#include "passes/pipeline.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/list_option.h"
 #include "tools/cgc/cli/version.h"
@@ -12,6 +13,28 @@
 #include <limits>
 
 namespace cgc::tool {
+namespace {
+
+std::string linesOf(llvm::ArrayRef<passes::DefaultPass> table) {
+  std::string lines;
+  for (const passes::DefaultPass &row : table) {
+    std::string conditions = row.entries.name.str();
+    if (!row.when.name.empty())
+      conditions += (conditions.empty() ? "" : "; ") + row.when.name.str();
+    lines += fmt::format("  {:<20} {}{}\n", row.pass.str(), row.reason.str(),
+                         conditions.empty() ? "" : " (" + conditions + ")");
+  }
+  return lines;
+}
+
+} // namespace
+
+std::string defaultPassesText() {
+  return "Default passes of cgc compile:\n" + linesOf(passes::inferenceTable()) +
+         "\nThen for cuda from -O1 on:\n" + linesOf(passes::selectionTable()) +
+         "\nDefault passes of cgc compile --train, by entry of the plan:\n" +
+         linesOf(passes::trainingTable());
+}
 
 void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options) {
   const std::string group = "Debugging passes (on stderr)";

@@ -18,6 +18,9 @@ namespace cgc::tool {
 /// --crash-reproducer, --explain and --time-passes. `options` must outlive `command`.
 void addPassOptions(CLI::App &command, passes::InstrumentationOptions &options);
 
+/// Returns the default passes with their reasons, as lines of a help text.
+std::string defaultPassesText();
+
 /// Returns `options` with this program's version and `plugins`, for a reproducer.
 passes::InstrumentationOptions withOrigin(passes::InstrumentationOptions options,
                                           std::vector<passes::UsedPlugin> plugins);

@@ -1,4 +1,4 @@
-// Optimizer flags: definitions of the options, and their text for the pass `optimize`.
+// Optimizer flags: definitions of the options, and their values as options of `optimize`.
 #include "tools/cgc/train/optimizer_flags.h"
 
 #include "support/did_you_mean.h"
@@ -51,8 +51,10 @@ Names optimizerNames(llvm::StringRef rule) {
   return {"lr", "beta1", "beta2", "eps", "weight_decay", "growth_interval"};
 }
 
-/// Usage unless `text` is one of `words`, followed by NAME=VALUE with each of `names` at most once.
-Status checkList(const char *flag, llvm::StringRef text, const Names &words, const Names &names) {
+/// Adds `text`, one of `words` followed by NAME=VALUE with each of `names` at most once, as options
+/// of `optimize`, which calls the word `option`. Usage if it is anything else.
+Status addList(const char *flag, llvm::StringRef text, const char *option, const Names &words,
+               const Names &names, std::vector<passes::PassOption> &options) {
   llvm::SmallVector<llvm::StringRef> parts;
   text.split(parts, ',');
   const llvm::StringRef word = parts.front();
@@ -60,15 +62,19 @@ Status checkList(const char *flag, llvm::StringRef text, const Names &words, con
     return {Code::Usage,
             fmt::format("{} begins with one of {}, not with '{}'{}", flag, llvm::join(words, ", "),
                         word.str(), didYouMean(word.lower(), words))};
+  options.push_back({option, word.str()});
   llvm::StringSet<> seen;
   for (const llvm::StringRef part : llvm::drop_begin(parts)) {
-    const llvm::StringRef name = part.split('=').first;
+    const auto [name, value] = part.split('=');
     if (!part.contains('=') || !llvm::is_contained(names, name))
       return {Code::Usage, fmt::format("{} {} does not take '{}'; it takes NAME=VALUE with the "
                                        "names {}",
                                        flag, word.str(), part.str(), llvm::join(names, ", "))};
     if (!seen.insert(name).second)
       return {Code::Usage, fmt::format("{} has '{}' twice; give it once", flag, name.str())};
+    std::string ofPass = name.str();
+    std::ranges::replace(ofPass, '_', '-');
+    options.push_back({std::move(ofPass), value.str()});
   }
   return Status::ok();
 }
@@ -87,12 +93,6 @@ std::string spelling(llvm::StringRef option) {
                      llvm::is_contained(kScheduleNames, name) ? "--schedule" : "--optimizer");
 }
 
-/// The part of the text of the pass that has another spelling on the command line: weight_decay.
-std::string toOptions(std::string text) {
-  std::ranges::replace(text, '_', '-');
-  return text;
-}
-
 } // namespace
 
 Result<passes::OptimizerOptions> parseOptimizer(const OptimizerFlags &flags) {
@@ -103,30 +103,23 @@ Result<passes::OptimizerOptions> parseOptimizer(const OptimizerFlags &flags) {
         std::tuple("--clamp", flags.clamps, "limits are PATH=LEAST:MOST, separated by ';'")})
     if (const size_t at = text.find_first_of(",{}"); at != std::string::npos)
       return Status(Code::Usage, fmt::format("{} '{}' has a '{}': {}", flag, text, text[at], how));
+  std::vector<passes::PassOption> options;
   if (const llvm::StringRef optimizer = flags.optimizer; !optimizer.empty())
-    CGC_TRY(checkList("--optimizer", optimizer, {"sgd", "adam", "adamw"},
-                      optimizerNames(optimizer.split(',').first)));
+    CGC_TRY(addList("--optimizer", optimizer, "rule", {"sgd", "adam", "adamw"},
+                    optimizerNames(optimizer.split(',').first), options));
   if (!flags.schedule.empty())
-    CGC_TRY(checkList("--schedule", flags.schedule, {"constant", "linear", "cosine", "step"},
-                      kScheduleNames));
-  CGC_ASSIGN_OR_RETURN(passes::PassOptions options,
-                       passes::PassOptions::parse("optimize", optimizerText(flags)));
-  return passes::OptimizerOptions::take(options, spelling);
-}
-
-std::string optimizerText(const OptimizerFlags &flags) {
-  const auto number = [](const char *name, double value) {
-    return value == 0 ? "" : fmt::format(",{}={}", name, value);
-  };
-  std::string text = "rule=" + toOptions(flags.optimizer.empty() ? "sgd" : flags.optimizer);
-  if (!flags.schedule.empty())
-    text += ",schedule=" + toOptions(flags.schedule);
-  if (!flags.groups.empty())
-    text += ",groups=" + flags.groups;
-  if (!flags.clamps.empty())
-    text += ",clamp=" + flags.clamps;
-  return text + number("clip-norm", flags.clipNorm) + number("clip-value", flags.clipValue) +
-         number("ema", flags.ema);
+    CGC_TRY(addList("--schedule", flags.schedule, "schedule",
+                    {"constant", "linear", "cosine", "step"}, kScheduleNames, options));
+  for (const auto &[name, text] : {std::pair("groups", flags.groups), {"clamp", flags.clamps}})
+    if (!text.empty())
+      options.push_back({name, text});
+  for (const auto &[name, number] : {std::pair("clip-norm", flags.clipNorm),
+                                     {"clip-value", flags.clipValue},
+                                     {"ema", flags.ema}})
+    if (number != 0)
+      options.push_back({name, fmt::format("{}", number)});
+  passes::PassOptions read("optimize", std::move(options));
+  return passes::OptimizerOptions::take(read, spelling);
 }
 
 std::string commandText(const OptimizerFlags &flags, const passes::OptimizerOptions &optimizer) {

@@ -26,11 +26,6 @@ CLI::Option *addOptimizerOptions(CLI::App &command, OptimizerFlags &flags, CLI::
 /// value is wrong.
 Result<passes::OptimizerOptions> parseOptimizer(const OptimizerFlags &flags);
 
-/// Flags that parseOptimizer() has accepted, as options of the pass `optimize`. `--optimizer
-/// adamw,lr=0.1` becomes `rule=adamw,lr=0.1`, and `--schedule cosine,steps=9` becomes
-/// `schedule=cosine,steps=9`.
-std::string optimizerText(const OptimizerFlags &flags);
-
 /// The flags as on the command line, with the learning rate: `--optimizer sgd,lr=0.001`.
 std::string commandText(const OptimizerFlags &flags, const passes::OptimizerOptions &optimizer);
 

@@ -121,11 +121,6 @@ void noteBranches(const backend::CompiledPlan &compiled) {
                         formatBytes(branched.arenaBytes), formatBytes(branched.serialArenaBytes)));
 }
 
-/// The options of the pass `optimize`.
-std::string optimizerText(const Options &options) {
-  return optimizerText(options.optimizer) + (options.keepGradients ? ",keep-gradients=true" : "");
-}
-
 /// Says in `plan` which step it has. A plan has no other place for the names of rule and schedule.
 Status nameStep(const Options &options, PlanData &plan) {
   CGC_ASSIGN_OR_RETURN(const passes::OptimizerOptions optimizer, parseOptimizer(options.optimizer));
@@ -156,15 +151,18 @@ Result<driver::CompileOptions> compileOptionsOf(const Options &options) {
   for (const backend::GpuModel &gpu : backend::kGpuModels)
     if (gpu.archName == options.arch)
       result.arch = gpu.arch;
-  if (options.train)
+  if (options.train) {
+    CGC_ASSIGN_OR_RETURN(passes::OptimizerOptions optimizer, parseOptimizer(options.optimizer));
+    optimizer.keepsGradients = options.keepGradients;
     result.train = driver::TrainOptions{*options.train,
                                         options.loss,
-                                        optimizerText(options),
+                                        std::move(optimizer),
                                         options.autocast.empty() ? std::nullopt
                                                                  : precisionOf(options.autocast),
                                         options.recompute == "none" ? "" : options.recompute,
                                         options.accumulate,
                                         options.gradCache};
+  }
   result.tf32 = options.precision == "tf32";
   result.reusesMemory = !options.noReuse;
   if (options.passes)
@@ -393,7 +391,7 @@ Verb addCompile(CLI::App &app) {
   addPrecisionOption(*command, options->precision);
   command
       ->add_option("--passes", options->passes,
-                   "Passes to run instead of the default ones, as cgc opt takes them")
+                   "Passes to run instead of the default ones, which cgc opt --help lists")
       ->type_name("P,...")
       ->excludes("--precision")
       ->excludes("--host-module");

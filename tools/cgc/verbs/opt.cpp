@@ -207,7 +207,8 @@ Verb addOpt(CLI::App &app) {
   command->add_flag("--json", options->json, "Print the result as JSON; the text is a field of it");
   addPassOptions(*command, options->instrumentation);
   command->footer(
-      "Examples:\n"
+      defaultPassesText() +
+      "\nExamples:\n"
       "  cgc opt model.cgir --passes cse,dce -o smaller.cgir --json\n"
       "  cgc opt - --passes canonicalize --print-changed < model.cgir\n"
       "  cgc opt model.cgir --passes 'canonicalize{max-rewrites=3},precision{to=f16},dce' "
