@@ -21,6 +21,8 @@ namespace cgc::driver {
 
 namespace {
 
+using passes::PipelineKind;
+
 /// For example "image=f32[4,3,224,224], text=i64[4,77]".
 std::string describeInputs(const BucketSpec &bucket) {
   std::string text;
@@ -53,13 +55,32 @@ bool isOfTypes(const ir::Diagnostic &error) {
          (ir::opDef(*op).infer || *op == ir::OpKind::Size);
 }
 
-/// An entry of the plan for each bucket of a method, and the passes that make it.
+/// Entries of the plan that one pipeline makes: one for each bucket, or `update` alone.
 struct Stage {
-  std::string entry; ///< Empty: that of the bucket.
+  PipelineKind kind;
   passes::Pipeline pipeline;
   /// EntryBucket::branches. Micro-batches that ran at the same time would each need memory.
-  bool branches = true;
+  bool branches;
 };
+
+/// The name of the entry for a bucket of `method`.
+std::string entryName(PipelineKind kind, const std::string &method) {
+  switch (kind) {
+  case PipelineKind::Inference:
+    break;
+  case PipelineKind::Step:
+    return kStepEntry;
+  case PipelineKind::FirstGradient:
+    return kFirstGradientEntry;
+  case PipelineKind::NextGradient:
+    return kNextGradientEntry;
+  case PipelineKind::Update:
+    return kUpdateEntry;
+  case PipelineKind::Evaluate:
+    return kEvaluateEntry;
+  }
+  return method;
+}
 
 /// One specialized graph for each bucket. Tries every entry: the failure names each entry that
 /// cannot be compiled, and every offender once.
@@ -78,7 +99,7 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
     });
     const size_t known = context.diagnostics->errors().size();
     const ir::Graph &method = *root.findGraph(bucket.entry);
-    std::string name = stage.entry.empty() ? bucket.entry : stage.entry;
+    std::string name = entryName(stage.kind, bucket.entry);
     std::replace(name.begin(), name.end(), '.', '_');
     auto graph = stage.pipeline.specialize(method, fmt::format("{}_{}", name, index),
                                            typesOf(method, bucket), context);
@@ -103,120 +124,97 @@ specializeAll(const ir::Module &root, const std::vector<BucketSpec> &buckets, bo
   return graphs;
 }
 
-/// The passes of an entry of a training plan.
-passes::PassList trainingPasses(const CompileOptions &options, passes::PipelineKind entry) {
-  const TrainOptions &train = *options.train;
-  return passes::defaultPasses({.kind = entry,
-                                .target = options.target,
-                                .level = std::get<DefaultPasses>(options.passes).level,
-                                .autocast = train.autocast,
-                                .loss = train.loss,
-                                .optimizer = train.optimizer,
-                                .recompute = train.recompute,
-                                .microBatches = train.microBatches});
+/// The graph of the entry `update`, which no method has. The graphs of the micro-batches have added
+/// its states to `root`.
+Result<std::vector<std::unique_ptr<ir::Graph>>> makeUpdate(ir::Module &root, const Stage &stage,
+                                                           const passes::PassContext &context) {
+  std::vector<std::unique_ptr<ir::Graph>> graphs;
+  ir::Graph &graph = *graphs.emplace_back(std::make_unique<ir::Graph>(kUpdateEntry));
+  graph.setOwner(&root);
+  graph.createOutput({}, ir::Loc::unknown());
+  CGC_TRY(withDiagnostics(stage.pipeline.run(graph, context), *context.diagnostics));
+  return graphs;
 }
 
-Result<passes::PassList> passesOf(const CompileOptions &options) {
-  if (options.train)
-    return trainingPasses(options, passes::PipelineKind::Step);
-  if (const auto *text = std::get_if<std::string>(&options.passes))
-    return passes::parsePassList(*text);
-  const auto &[level, precision, hostModules] = std::get<DefaultPasses>(options.passes);
-  return passes::defaultPasses({.target = options.target,
-                                .level = level,
-                                .precision = precision,
-                                .hostModules = hostModules});
-}
-
-/// The names of methods for chooseBuckets, those of the groups included.
-std::vector<std::string> entriesToCompile(const CompileOptions &options) {
-  std::vector<std::string> entries = options.entries;
-  if (options.train)
-    entries.push_back(options.train->method);
-  for (const EntryGroup &group : options.entryGroups)
-    entries.push_back(group.name);
-  return entries;
-}
-
-/// The pipelines of a compilation. They share their instrumentation.
-class PipelineFactory {
-public:
-  static Result<PipelineFactory> create(const CompileOptions &options) {
-    passes::InstrumentationOptions asked = options.instrumentation;
-    asked.origin.target = options.target;
-    CGC_ASSIGN_OR_RETURN(
-        passes::Instrumentation instrumentation,
-        passes::makeInstrumentation(asked, *options.log, options.extensions.registeredPasses()));
-    return PipelineFactory(options, std::move(instrumentation));
-  }
-  Result<passes::Pipeline> make(passes::PassList passes) const {
-    passes::PipelineBuilder builder = extensions_;
-    return builder.setPasses(std::move(passes)).setInstrumentation(instrumentation_).build();
-  }
-
-private:
-  PipelineFactory(const CompileOptions &options, passes::Instrumentation instrumentation)
-      : extensions_(options.extensions), instrumentation_(std::move(instrumentation)) {}
-
-  passes::PipelineBuilder extensions_;
-  passes::Instrumentation instrumentation_;
+/// What inference and training differ in.
+struct Recipe {
+  std::vector<std::string> methods = {};    ///< The methods to compile, as for chooseBuckets().
+  std::vector<PipelineKind> stages = {};    ///< The first one also prepares the module.
+  passes::PipelineSettings settings = {};   ///< Of all stages, but for the kind.
+  std::optional<passes::PassList> own = {}; ///< The passes of the only stage, if not the default.
 };
 
-Status checkOptions(const CompileOptions &options) {
-  if (options.tf32 && options.target != DeviceKind::Cuda)
-    return Status(Code::Usage, "tf32 is for target cuda: on a cpu nothing rounds to tf32");
-  if (options.train && (!options.entries.empty() || !options.entryGroups.empty()))
+Result<Recipe> recipeOfInference(const CompileOptions &options) {
+  Recipe recipe{.methods = options.entries, .stages = {PipelineKind::Inference}};
+  for (const EntryGroup &group : options.entryGroups)
+    recipe.methods.push_back(group.name);
+  if (const auto *text = std::get_if<std::string>(&options.passes)) {
+    CGC_ASSIGN_OR_RETURN(recipe.own, passes::parsePassList(*text));
+    return recipe;
+  }
+  const auto &[level, precision, hostModules] = std::get<DefaultPasses>(options.passes);
+  recipe.settings = {
+      .target = options.target, .level = level, .precision = precision, .hostModules = hostModules};
+  return recipe;
+}
+
+Result<Recipe> recipeOfTraining(const CompileOptions &options, const TrainOptions &train) {
+  if (!options.entries.empty() || !options.entryGroups.empty())
     return Status(Code::Usage, "a training plan has the entries step and evaluate of one method: "
                                "leave other entries and entry groups out");
-  if (options.train && std::holds_alternative<std::string>(options.passes))
+  const auto *passes = std::get_if<DefaultPasses>(&options.passes);
+  if (!passes)
     return Status(Code::Usage, "a training plan is compiled by its own passes: leave the list of "
                                "passes out");
-  if (options.train && options.train->accumulates && options.train->microBatches)
+  if (train.accumulates && train.microBatches)
     return Status(Code::Usage,
                   "accumulation is over batches with losses of their own, and micro-batches "
                   "have one loss: leave one of the two out");
-  return Status::ok();
+  Recipe recipe{.methods = {train.method}, .stages = {PipelineKind::Step, PipelineKind::Evaluate}};
+  if (train.accumulates)
+    recipe.stages = {PipelineKind::Step, PipelineKind::FirstGradient, PipelineKind::NextGradient,
+                     PipelineKind::Evaluate, PipelineKind::Update};
+  recipe.settings = {.target = options.target,
+                     .level = passes->level,
+                     .autocast = train.autocast,
+                     .loss = train.loss,
+                     .optimizer = train.optimizer,
+                     .recompute = train.recompute,
+                     .microBatches = train.microBatches};
+  return recipe;
 }
 
-/// What becomes of each bucket of a method. The pipeline of the first stage also prepares the
-/// module. Fails as check() does.
-Result<std::vector<Stage>> makeStages(const CompileOptions &options,
-                                      const PipelineFactory &pipelines) {
-  CGC_ASSIGN_OR_RETURN(passes::PassList firstPasses, passesOf(options));
-  CGC_ASSIGN_OR_RETURN(passes::Pipeline first, pipelines.make(std::move(firstPasses)));
-  const Status explains = first.checkExplained();
+/// Usage if the options contradict each other.
+Result<Recipe> recipeOf(const CompileOptions &options) {
+  if (options.tf32 && options.target != DeviceKind::Cuda)
+    return Status(Code::Usage, "tf32 is for target cuda: on a cpu nothing rounds to tf32");
+  return options.train ? recipeOfTraining(options, *options.train) : recipeOfInference(options);
+}
+
+/// The stages of a recipe. Their pipelines share an instrumentation. Fails as check() does.
+Result<std::vector<Stage>> makeStages(const CompileOptions &options, const Recipe &recipe) {
+  passes::InstrumentationOptions asked = options.instrumentation;
+  asked.origin.target = options.target;
+  CGC_ASSIGN_OR_RETURN(
+      const passes::Instrumentation instrumentation,
+      passes::makeInstrumentation(asked, *options.log, options.extensions.registeredPasses()));
   std::vector<Stage> stages;
-  stages.push_back({options.train ? kStepEntry : "", std::move(first),
-                    !options.train || !options.train->microBatches});
-  std::vector<std::pair<const char *, passes::PipelineKind>> more;
-  if (options.train) {
-    if (options.train->accumulates)
-      more = {{kFirstGradientEntry, passes::PipelineKind::FirstGradient},
-              {kNextGradientEntry, passes::PipelineKind::NextGradient}};
-    more.emplace_back(kEvaluateEntry, passes::PipelineKind::Evaluate);
-  }
-  for (const auto &[entry, kind] : more) {
-    CGC_ASSIGN_OR_RETURN(passes::Pipeline pipeline, pipelines.make(trainingPasses(options, kind)));
-    stages.push_back({entry, std::move(pipeline)});
+  for (const PipelineKind kind : recipe.stages) {
+    passes::PipelineSettings settings = recipe.settings;
+    settings.kind = kind;
+    passes::PipelineBuilder builder = options.extensions;
+    CGC_ASSIGN_OR_RETURN(
+        passes::Pipeline pipeline,
+        builder.setPasses(recipe.own ? *recipe.own : passes::defaultPasses(settings))
+            .setInstrumentation(instrumentation)
+            .build());
+    stages.push_back({kind, std::move(pipeline),
+                      /*branches=*/kind != PipelineKind::Step || !settings.microBatches});
   }
   if (llvm::none_of(stages,
                     [](const Stage &stage) { return stage.pipeline.checkExplained().isOk(); }))
-    return explains;
+    return stages.front().pipeline.checkExplained();
   return stages;
-}
-
-/// The graph of the entry `update`, which no method has. The graphs of the micro-batches have added
-/// its states to `root`.
-Result<std::unique_ptr<ir::Graph>> makeUpdate(ir::Module &root, const PipelineFactory &pipelines,
-                                              const CompileOptions &options,
-                                              const passes::PassContext &context) {
-  CGC_ASSIGN_OR_RETURN(const passes::Pipeline pipeline,
-                       pipelines.make(trainingPasses(options, passes::PipelineKind::Update)));
-  auto graph = std::make_unique<ir::Graph>(kUpdateEntry);
-  graph->setOwner(&root);
-  graph->createOutput({}, ir::Loc::unknown());
-  CGC_TRY(pipeline.run(*graph, context));
-  return graph;
 }
 
 /// The dtype that the pipeline's pass `precision` converts floats to. None if the pipeline has no
@@ -229,21 +227,20 @@ std::optional<DType> precisionOf(const passes::Pipeline &pipeline) {
 } // namespace
 
 Status check(const CompileOptions &options) {
-  CGC_TRY(checkOptions(options));
-  CGC_ASSIGN_OR_RETURN(const PipelineFactory pipelines, PipelineFactory::create(options));
-  return makeStages(options, pipelines).status();
+  CGC_ASSIGN_OR_RETURN(const Recipe recipe, recipeOf(options));
+  return makeStages(options, recipe).status();
 }
 
 Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &options,
                                       ir::Diagnostics &diagnostics) {
-  CGC_TRY(checkOptions(options));
-  CGC_ASSIGN_OR_RETURN(const PipelineFactory pipelines, PipelineFactory::create(options));
-  CGC_ASSIGN_OR_RETURN(const std::vector<Stage> stages, makeStages(options, pipelines));
+  CGC_ASSIGN_OR_RETURN(const Recipe recipe, recipeOf(options));
+  CGC_ASSIGN_OR_RETURN(const std::vector<Stage> stages, makeStages(options, recipe));
   const passes::Pipeline &pipeline = stages.front().pipeline;
   CGC_TRY(addEntryGroups(root, options.entryGroups));
-  CGC_ASSIGN_OR_RETURN(const auto buckets, chooseBuckets(root, options.inputs, options.batches,
-                                                         entriesToCompile(options)));
-  const Phases phases{options, stages.size() * buckets.size() + 2};
+  CGC_ASSIGN_OR_RETURN(const auto buckets,
+                       chooseBuckets(root, options.inputs, options.batches, recipe.methods));
+  const auto isOfBuckets = [](const Stage &stage) { return stage.kind != PipelineKind::Update; };
+  const Phases phases{options, llvm::count_if(stages, isOfBuckets) * buckets.size() + 2};
   RuntimeEvaluator evaluator(options.providerPath);
   const passes::PassContext context{.target = options.target,
                                     .evaluator = &evaluator,
@@ -253,36 +250,30 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
       llvm::make_scope_exit([&] { pipeline.finish(); }); // Runs after a failure, too.
   phases.begin("prepare");
   CGC_TRY(withDiagnostics(pipeline.prepare(root, context), diagnostics));
-  std::vector<std::unique_ptr<ir::Graph>> graphs; // Of each stage, one for each bucket.
+  std::vector<std::unique_ptr<ir::Graph>> graphs; // Those of the first stage are first.
   std::vector<backend::EntryBucket> entryBuckets;
   for (const Stage &stage : stages) {
-    CGC_ASSIGN_OR_RETURN(auto specialized, specializeAll(root, buckets, !options.batches.empty(),
-                                                         stage, context, phases));
-    for (size_t i = 0; i < buckets.size(); ++i) {
-      if (options.train && stage.entry == kEvaluateEntry)
-        specialized[i]->setOutputNames(passes::trainingOutputNames(*specialized[i]));
-      entryBuckets.push_back({stage.entry.empty() ? buckets[i].entry : stage.entry,
-                              specialized[i].get(), stage.branches});
-      graphs.push_back(std::move(specialized[i]));
+    CGC_ASSIGN_OR_RETURN(auto made, isOfBuckets(stage)
+                                        ? specializeAll(root, buckets, !options.batches.empty(),
+                                                        stage, context, phases)
+                                        : makeUpdate(root, stage, context));
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (stage.kind == PipelineKind::Evaluate)
+        made[i]->setOutputNames(passes::trainingOutputNames(*made[i]));
+      entryBuckets.push_back(
+          {entryName(stage.kind, buckets[i].entry), made[i].get(), stage.branches});
+      graphs.push_back(std::move(made[i]));
     }
   }
-  if (options.train && options.onNote)
+  const PipelineKind first = stages.front().kind;
+  if (first == PipelineKind::Step && options.onNote)
     for (const std::string &note :
          passes::trainingNotes(*root.findGraph(buckets.front().entry), *graphs.front()))
       options.onNote(note);
-  if (options.train && options.train->accumulates) {
-    auto update = makeUpdate(root, pipelines, options, context);
-    if (!update.isOk())
-      return withDiagnostics(update.status(), diagnostics);
-    entryBuckets.push_back({kUpdateEntry, update->get()});
-    graphs.push_back(*std::move(update));
+  if (auto refresh = passes::refreshCopies(root, options.target)) {
+    entryBuckets.push_back({kRefreshEntry, refresh.get()});
+    graphs.push_back(std::move(refresh));
   }
-
-  if (options.train)
-    if (auto refresh = passes::refreshCopies(root, options.target)) {
-      entryBuckets.push_back({kRefreshEntry, refresh.get()});
-      graphs.push_back(std::move(refresh));
-    }
 
   phases.begin("lower");
   backend::LowerOptions lowerOptions(options.target, options.arch);
@@ -294,7 +285,7 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
     return withDiagnostics(compiled.status(), diagnostics);
   compiled->plan.precision = precisionOf(pipeline);
   compiled->plan.tf32 = options.tf32;
-  if (!options.train)
+  if (first == PipelineKind::Inference)
     findBatchRows(root, buckets, compiled->plan);
   return compiled;
 }
