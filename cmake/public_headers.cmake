@@ -45,6 +45,7 @@ set(CGC_PASS_PLUGIN_HEADERS
   passes/explain.h
   passes/host_types.h
   passes/manager/instrumentation.h
+  passes/manager/pass_list.h
   passes/manager/pass_manager.h
   passes/manager/pass_options.h
   passes/manager/registered_pass.h
@@ -56,8 +57,10 @@ set(CGC_PASS_PLUGIN_HEADERS
   passes/preconditions.h
   passes/run_patterns.h
   passes/substitution/substitutions.h
+  passes/train/optimizer_options.h
   runtime/base/check.h
   runtime/base/dtype.h
   runtime/base/export.h
   runtime/base/fnv1a.h
+  runtime/base/optimizer_options.h
   runtime/base/status.h)

@@ -141,6 +141,7 @@ struct Recipe {
   std::vector<std::string> methods = {};    ///< The methods to compile, as for chooseBuckets().
   std::vector<PipelineKind> stages = {};    ///< The first one also prepares the module.
   passes::PipelineSettings settings = {};   ///< Of all stages, but for the kind.
+  std::optional<TrainingStep> step = {};    ///< PlanData::training.
   std::optional<passes::PassList> own = {}; ///< The passes of the only stage, if not the default.
 };
 
@@ -181,6 +182,10 @@ Result<Recipe> recipeOfTraining(const CompileOptions &options, const TrainOption
                      .optimizer = train.optimizer,
                      .recompute = train.recompute,
                      .microBatches = train.microBatches};
+  recipe.step = TrainingStep{.method = train.method,
+                             .loss = static_cast<uint32_t>(train.loss),
+                             .autocast = train.autocast,
+                             .optimizer = train.optimizer};
   return recipe;
 }
 
@@ -285,6 +290,7 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
     return withDiagnostics(compiled.status(), diagnostics);
   compiled->plan.precision = precisionOf(pipeline);
   compiled->plan.tf32 = options.tf32;
+  compiled->plan.training = recipe.step;
   if (first == PipelineKind::Inference)
     findBatchRows(root, buckets, compiled->plan);
   return compiled;

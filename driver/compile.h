@@ -35,7 +35,7 @@ struct DefaultPasses {
 struct TrainOptions {
   std::string method = "forward";
   size_t loss = 0; ///< The output of the method that is the loss.
-  passes::OptimizerOptions optimizer = {};
+  OptimizerOptions optimizer = {};
   std::optional<DType> autocast = {}; ///< F16 or BF16: the dtype of matrix products.
   std::string recompute = {};         ///< The level of the pass `recompute`; empty: no such pass.
   /// Adds the entries `gradient.first`, `gradient.next` and `update` (training_names.h).

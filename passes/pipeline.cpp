@@ -157,7 +157,7 @@ constexpr DefaultPass kTraining[] = {
     {"differentiate", "before weights could be folded", kBackward, kAlways, differentiate},
     {"accumulate", "between differentiate and optimize", kAccumulates, kAlways, accumulate},
     {"optimize", "after the passes that make the gradients it takes", kUpdates, kAlways,
-     [](const Settings &s) { return Runs{s.optimizer.toOptions()}; }},
+     [](const Settings &s) { return Runs{toOptions(s.optimizer)}; }},
     {"fold", "evaluates constants of gradients and updates", kAll},
     {"op-substitution", "after fold, so that patterns see no arithmetic on constants", kAll},
     {"cse", "merges what passes made twice", kAll},

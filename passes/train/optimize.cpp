@@ -209,7 +209,7 @@ private:
 
   size_t groupOf(const Trained &one) const {
     const auto found = llvm::find_if(options_.groups, [&](const ParameterGroup &group) {
-      return group.contains(one.path, one.value->tensor());
+      return contains(group, one.path, one.value->tensor());
     });
     return static_cast<size_t>(found - options_.groups.begin());
   }
@@ -317,7 +317,7 @@ private:
 
 Result<OptimizePass> OptimizePass::create(PassOptions &options) {
   OptimizePass pass;
-  CGC_ASSIGN_OR_RETURN(pass.options, OptimizerOptions::take(options));
+  CGC_ASSIGN_OR_RETURN(pass.options, takeOptimizer(options));
   return pass;
 }
 

@@ -17,7 +17,7 @@ namespace cgc::passes {
 struct OptimizePass {
   static constexpr const char *name = "optimize";
   static constexpr bool isRequired = true;
-  /// Options: those of OptimizerOptions::take.
+  /// Options: those of takeOptimizer().
   static Result<OptimizePass> create(PassOptions &options);
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 

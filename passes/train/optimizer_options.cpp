@@ -1,4 +1,4 @@
-// OptimizerOptions: reads and writes the options of `optimize`.
+// Optimizer options: the texts of values, and the rules among them.
 #include "passes/train/optimizer_options.h"
 
 #include "passes/path_glob.h"
@@ -7,59 +7,14 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
-#include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <numbers>
 
 namespace cgc::passes {
 namespace {
 
 using Spelling = llvm::function_ref<std::string(llvm::StringRef)>;
 
-// In the order of the enumerators.
-constexpr llvm::StringRef kRules[] = {"sgd", "adam", "adamw"},
-                          kSchedules[] = {"constant", "linear", "cosine", "step"},
-                          kBools[] = {"false", "true"};
-
-/// An option that is a number.
-struct Number {
-  llvm::StringRef name;
-  double OptimizerOptions::*value;
-  enum { OfAll, OfSgd, OfAdam } rules = OfAll;
-
-  bool isOf(OptimizerRule rule) const {
-    return rules == OfAll || (rules == OfSgd) == (rule == OptimizerRule::Sgd);
-  }
-};
-constexpr Number kNumbers[] = {
-    {"lr", &OptimizerOptions::lr},
-    {"weight-decay", &OptimizerOptions::weightDecay},
-    {"momentum", &OptimizerOptions::momentum, Number::OfSgd},
-    {"dampening", &OptimizerOptions::dampening, Number::OfSgd},
-    {"beta1", &OptimizerOptions::beta1, Number::OfAdam},
-    {"beta2", &OptimizerOptions::beta2, Number::OfAdam},
-    {"eps", &OptimizerOptions::eps, Number::OfAdam},
-    {"clip-norm", &OptimizerOptions::clipNorm},
-    {"clip-value", &OptimizerOptions::clipValue},
-    {"warmup", &OptimizerOptions::warmup},
-    {"steps", &OptimizerOptions::steps},
-    {"final-factor", &OptimizerOptions::finalFactor},
-    {"step-size", &OptimizerOptions::stepSize},
-    {"step-factor", &OptimizerOptions::stepFactor},
-    {"ema", &OptimizerOptions::averageDecay},
-};
-
-/// The optimizer without options.
-OptimizerOptions defaultsOf(OptimizerRule rule) {
-  return {.rule = rule, .weightDecay = rule == OptimizerRule::AdamW ? 0.01 : 0};
-}
-
-/// The shortest text that parses back to the same number.
-std::string numberText(double value) {
-  char buffer[32];
-  return {buffer, std::to_chars(std::begin(buffer), std::end(buffer), value).ptr};
-}
+constexpr std::string_view kBools[] = {"false", "true"};
 
 /// A reader of the values of options.
 class Reader {
@@ -88,11 +43,12 @@ public:
   }
   /// Reads the enumerator, or bool, that is one of `names`.
   template <class T>
-  Status takeOneOf(llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> names, T &value) {
+  Status takeOneOf(llvm::StringRef name, llvm::ArrayRef<std::string_view> values, T &value) {
     const auto text = options_.take(name);
     if (!text)
       return Status::ok();
-    const auto found = llvm::find(names, *text);
+    const llvm::SmallVector<llvm::StringRef> names(values.begin(), values.end());
+    const auto *const found = llvm::find(names, *text);
     if (found == names.end())
       return wrong(name, *text, "one of " + llvm::join(names, ", ") + didYouMean(*text, names));
     value = static_cast<T>(found - names.begin());
@@ -152,40 +108,24 @@ Result<ParameterClamp> Reader::parseClamp(llvm::StringRef text) const {
 
 } // namespace
 
-bool ParameterGroup::contains(llvm::StringRef path, const ir::TensorType &type) const {
-  return llvm::any_of(globs, [&](const std::string &glob) {
+bool contains(const ParameterGroup &group, llvm::StringRef path, const ir::TensorType &type) {
+  return llvm::any_of(group.globs, [&](const std::string &glob) {
     return glob == kVectorsGlob ? type.rank() < 2 : matchesGlob(glob, path);
   });
 }
 
-double OptimizerOptions::factorAt(uint64_t step) const {
-  const auto done = static_cast<double>(step) - 1;
-  if (done < warmup)
-    return (done + 1) / warmup;
-  const auto progress = [&] { return std::clamp((done - warmup) / (steps - warmup), 0.0, 1.0); };
-  switch (schedule) {
-  case LearningRateSchedule::Constant:
-    return 1;
-  case LearningRateSchedule::Linear:
-    return 1 + progress() * (finalFactor - 1);
-  case LearningRateSchedule::Cosine:
-    return finalFactor + (1 - finalFactor) * (1 + std::cos(progress() * std::numbers::pi)) / 2;
-  case LearningRateSchedule::Step:
-    return std::pow(stepFactor, std::floor(done / stepSize));
-  }
-  return 1;
-}
-
-std::string OptimizerOptions::spellingOfPass(llvm::StringRef option) {
+std::string spellingOfPass(llvm::StringRef option) {
   return "option '" + option.str() + "' of optimize";
 }
 
-Result<OptimizerOptions> OptimizerOptions::take(PassOptions &options, Spelling spelling) {
+Result<OptimizerOptions> takeOptimizer(PassOptions &options, Spelling spelling,
+                                       std::optional<OptimizerOptions> base) {
   Reader reader(options, spelling);
-  OptimizerRule rule = OptimizerRule::Sgd;
-  CGC_TRY(reader.takeOneOf("rule", kRules, rule));
-  OptimizerOptions result = defaultsOf(rule);
-  for (const Number &number : kNumbers)
+  OptimizerRule rule = base ? base->rule : OptimizerRule::Sgd;
+  CGC_TRY(reader.takeOneOf("rule", kOptimizerRules, rule));
+  OptimizerOptions result = base ? *std::move(base) : OptimizerOptions::of(rule);
+  result.rule = rule;
+  for (const OptimizerNumber &number : kOptimizerNumbers)
     if (number.isOf(rule))
       CGC_TRY(reader.takeNumber(number.name, result.*number.value));
   if (rule == OptimizerRule::Sgd) {
@@ -198,11 +138,13 @@ Result<OptimizerOptions> OptimizerOptions::take(PassOptions &options, Spelling s
       if (beta >= 1)
         return Status(Code::Usage, reader.spell(name) + " has to be below 1");
   }
-  if (const auto groups = reader.take("groups"))
+  if (const auto groups = reader.take("groups")) {
+    result.groups.clear();
     for (llvm::StringRef text : partsOf(*groups, ';')) {
       CGC_ASSIGN_OR_RETURN(ParameterGroup group, reader.parseGroup(text));
       result.groups.push_back(std::move(group));
     }
+  }
   CGC_TRY(reader.takeOneOf("schedule", kSchedules, result.schedule));
   const bool isCurve = result.schedule == LearningRateSchedule::Linear ||
                        result.schedule == LearningRateSchedule::Cosine;
@@ -215,11 +157,13 @@ Result<OptimizerOptions> OptimizerOptions::take(PassOptions &options, Spelling s
                   reader.spell("step-size") + " has to be at least 1 for a step schedule");
   if (result.schedule == LearningRateSchedule::Step && result.stepFactor <= 0)
     return Status(Code::Usage, reader.spell("step-factor") + " has to be above 0");
-  if (const auto clamps = reader.take("clamp"))
+  if (const auto clamps = reader.take("clamp")) {
+    result.clamps.clear();
     for (llvm::StringRef text : partsOf(*clamps, ';')) {
       CGC_ASSIGN_OR_RETURN(ParameterClamp clamp, reader.parseClamp(text));
       result.clamps.push_back(std::move(clamp));
     }
+  }
   if (const auto interval = reader.take("growth-interval")) {
     uint32_t steps = 0;
     if (llvm::StringRef(*interval).getAsInteger(10, steps))
@@ -234,40 +178,10 @@ Result<OptimizerOptions> OptimizerOptions::take(PassOptions &options, Spelling s
   return result;
 }
 
-std::vector<PassOption> OptimizerOptions::toOptions() const {
-  const OptimizerOptions defaults = defaultsOf(rule);
-  std::vector<PassOption> options = {{"rule", kRules[static_cast<size_t>(rule)].str()}};
-  for (const Number &number : kNumbers)
-    if (number.name == "lr" || this->*number.value != defaults.*number.value)
-      options.push_back({number.name.str(), numberText(this->*number.value)});
-  const auto add = [&](const char *name, std::string value) {
-    options.push_back({name, std::move(value)});
-  };
-  if (nesterov)
-    add("nesterov", "true");
-  const auto groupText = [](const ParameterGroup &group) {
-    std::string text = llvm::join(group.globs, "|");
-    if (group.weightDecay)
-      text += ":weight_decay=" + numberText(*group.weightDecay);
-    if (group.lrScale != 1 || !group.weightDecay)
-      text += ":lr_scale=" + numberText(group.lrScale);
-    return text;
-  };
-  const auto clampText = [](const ParameterClamp &clamp) {
-    return clamp.path + "=" + numberText(clamp.least) + ":" + numberText(clamp.most);
-  };
-  if (!groups.empty())
-    add("groups", llvm::join(llvm::map_range(groups, groupText), ";"));
-  if (schedule != defaults.schedule)
-    add("schedule", kSchedules[static_cast<size_t>(schedule)].str());
-  if (!clamps.empty())
-    add("clamp", llvm::join(llvm::map_range(clamps, clampText), ";"));
-  if (growthInterval != defaults.growthInterval)
-    add("growth-interval", std::to_string(growthInterval));
-  if (keepsGradients)
-    add("keep-gradients", "true");
-  if (!copies)
-    add("copies", "false");
+std::vector<PassOption> toOptions(const OptimizerOptions &optimizer) {
+  std::vector<PassOption> options;
+  for (auto &[name, value] : optionTexts(optimizer))
+    options.push_back({std::move(name), std::move(value)});
   return options;
 }
 

@@ -14,7 +14,7 @@ static_assert(std::endian::native == std::endian::little,
               "the header is read and written without byte swaps");
 
 inline constexpr char kPlanMagic[8] = {'C', 'G', 'C', 'P', 'L', 'A', 'N', '\0'};
-/// The value in the file that stands for an absent PlanData::precision.
+/// The value in the file that stands for an absent PlanData::precision or TrainingStep::autocast.
 inline constexpr uint8_t kNoPrecision = 255;
 inline constexpr uint64_t kMaxMetadataBytes = 64u << 20;
 

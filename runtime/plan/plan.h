@@ -14,6 +14,7 @@
 
 #include "runtime/base/dtype.h"
 #include "runtime/base/export.h"
+#include "runtime/base/optimizer_options.h"
 #include "runtime/base/state_role.h"
 
 #include <cstddef>
@@ -307,6 +308,15 @@ struct State {
   bool operator==(const State &) const = default;
 };
 
+/// The step that a training plan computes, for whoever computes it in another way.
+struct TrainingStep {
+  std::string method;                 ///< The method of the model.
+  uint32_t loss = 0;                  ///< The output of the method that is the loss.
+  std::optional<DType> autocast = {}; ///< F16 or BF16: the dtype of matrix products.
+  OptimizerOptions optimizer = {};
+  bool operator==(const TrainingStep &) const = default;
+};
+
 /// The GPU that launch shapes were chosen for. The plan also runs on other GPUs, possibly slower.
 struct TargetGpu {
   std::string name; ///< "NVIDIA H200"
@@ -334,6 +344,7 @@ struct PlanData {
   std::vector<OpLibraryId> opLibraries; ///< The op libraries that records call, each once.
   std::vector<State> states;
   bool tf32 = false; ///< GEMMs of f32 may round their operands to TF32. Only for target cuda.
+  std::optional<TrainingStep> training = {}; ///< Of the entry `step`.
   bool operator==(const PlanData &) const = default;
 
   /// The index in opLibraries of the library that `call` calls; std::nullopt for a vendor library.

@@ -111,6 +111,39 @@ public:
              LocationId(e.rows_location())}};
   }
 
+  ParameterGroup unpack(const fb::ParameterGroup &g) {
+    ParameterGroup group;
+    if (g.globs())
+      for (const fbs::String *glob : *g.globs())
+        group.globs.push_back(text(glob));
+    if (g.weight_decay())
+      group.weightDecay = std::bit_cast<double>(*g.weight_decay());
+    group.lrScale = std::bit_cast<double>(g.lr_scale());
+    return group;
+  }
+  ParameterClamp unpack(const fb::ParameterClamp &c) {
+    return {text(c.path()), std::bit_cast<double>(c.least()), std::bit_cast<double>(c.most())};
+  }
+  TrainingStep unpack(const fb::Training &t) {
+    TrainingStep step{text(t.method()), t.loss()};
+    if (t.autocast() != kNoPrecision)
+      step.autocast = DType(t.autocast());
+    OptimizerOptions &optimizer = step.optimizer;
+    optimizer.rule = OptimizerRule(t.rule());
+    optimizer.schedule = LearningRateSchedule(t.schedule());
+    const auto numbers = vector<double>(t.numbers());
+    malformed_ |= numbers.size() != std::size(kOptimizerNumbers);
+    for (size_t i = 0; i < std::size(kOptimizerNumbers) && !malformed_; ++i)
+      optimizer.*kOptimizerNumbers[i].value = numbers[i];
+    optimizer.nesterov = boolean(t.nesterov());
+    optimizer.groups = tables(t.groups());
+    optimizer.clamps = tables(t.clamps());
+    optimizer.growthInterval = t.growth_interval();
+    optimizer.keepsGradients = boolean(t.keeps_gradients());
+    optimizer.copies = boolean(t.copies());
+    return step;
+  }
+
   AtenArg unpack(const fb::Arg &a) {
     static_assert(std::variant_size_v<AtenArg> == 11);
     switch (a.kind()) {
@@ -157,7 +190,8 @@ public:
                     : std::nullopt,
             tables(p.op_libraries()),
             tables(p.states()),
-            boolean(p.tf32())};
+            boolean(p.tf32()),
+            p.training() ? std::optional(unpack(*p.training())) : std::nullopt};
   }
 
 private:

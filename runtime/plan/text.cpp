@@ -146,6 +146,14 @@ std::string toText(const PlanData &plan) {
     s += " gpu=" + quoted(plan.gpu->name) + " sms=" + std::to_string(plan.gpu->multiprocessors) +
          (plan.gpu->tuned ? " tuned" : "");
   s += "\n";
+  if (plan.training) {
+    const TrainingStep &step = *plan.training;
+    s += "training " + quoted(step.method) + " loss=" + std::to_string(step.loss) +
+         (step.autocast ? " autocast=" + std::string(dtypeName(*step.autocast)) : "");
+    for (const auto &[option, value] : optionTexts(step.optimizer))
+      s += " " + option + "=" + quoted(value);
+    s += "\n";
+  }
   for (const OpLibraryId &library : plan.opLibraries)
     s += "op library " + quoted(library.name) + " " + hex(library.hash) + "\n";
   for (size_t i = 0; i < plan.weights.size(); ++i) {

@@ -15,6 +15,7 @@
 #include "runtime/plan/validate_record.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -51,6 +52,7 @@ public:
           return fail("a source location is not printable text, or too long");
     CGC_TRY(checkWeights());
     CGC_TRY(checkStates());
+    CGC_TRY(checkTraining());
     CGC_TRY(checkOpLibraries());
     std::set<std::string_view> names;
     for (const Entry &entry : plan_.entries) {
@@ -209,6 +211,48 @@ private:
         return fail("it is " + shapeText(state.dtype, state.sizes) + ", and its parameter " +
                     shapeText(parameter.dtype, parameter.sizes));
     }
+    where_.clear();
+    return Status::ok();
+  }
+
+  /// Checks what the plan says of its step. It has to be printable, and the optimizer to have the
+  /// groups of the states.
+  Status checkTraining() {
+    if (!plan_.training)
+      return Status::ok();
+    where_ = "training";
+    const TrainingStep &step = *plan_.training;
+    const OptimizerOptions &optimizer = step.optimizer;
+    if (!plan_.findEntry(kStepEntry))
+      return fail("there is no entry '" + std::string(kStepEntry) + "'");
+    if (!isPlanName(step.method))
+      return fail("the method is not printable text");
+    if (step.autocast && *step.autocast != DType::F16 && *step.autocast != DType::BF16)
+      return fail("the dtype of autocast is neither f16 nor bf16");
+    if (static_cast<size_t>(optimizer.rule) >= std::size(kOptimizerRules) ||
+        static_cast<size_t>(optimizer.schedule) >= std::size(kSchedules))
+      return fail("the rule or the schedule is unknown");
+    const auto isNumber = [](double number) { return std::isfinite(number) && number >= 0; };
+    for (const OptimizerNumber &number : kOptimizerNumbers)
+      if (!isNumber(optimizer.*number.value))
+        return fail("'" + std::string(number.name) + "' is negative or not finite");
+    CGC_TRY(count(optimizer.groups.size(), 0, kMaxItems, "groups"));
+    for (const ParameterGroup &group : optimizer.groups)
+      if (!std::ranges::all_of(group.globs, isPlanName) || !isNumber(group.lrScale) ||
+          !isNumber(group.weightDecay.value_or(0)))
+        return fail("a group has a glob that is not printable text, or a wrong number");
+    CGC_TRY(count(optimizer.clamps.size(), 0, kMaxItems, "clamps"));
+    for (const ParameterClamp &clamp : optimizer.clamps)
+      if (!isPlanName(clamp.path) || !std::isfinite(clamp.least) || !std::isfinite(clamp.most) ||
+          clamp.least > clamp.most)
+        return fail("a clamp has a path that is not printable text, or wrong limits");
+    if (optimizer.growthInterval < 0)
+      return fail("the growth interval is negative");
+    const auto rates = plan_.findState(kLrState);
+    if (!rates || plan_.states[*rates].dtype != DType::F32 ||
+        plan_.states[*rates].sizes !=
+            std::vector<int64_t>{static_cast<int64_t>(optimizer.groups.size()) + 1})
+      return fail("the state '" + std::string(kLrState) + "' has no rate for each of its groups");
     where_.clear();
     return Status::ok();
   }

@@ -168,6 +168,20 @@ fbs::Offset<fb::OpLibrary> pack(fbs::FlatBufferBuilder &b, const OpLibraryId &l)
   return fb::CreateOpLibrary(b, b.CreateSharedString(l.name), l.hash);
 }
 
+fbs::Offset<fb::ParameterGroup> pack(fbs::FlatBufferBuilder &b, const ParameterGroup &group) {
+  const auto bits = [](double number) { return std::bit_cast<uint64_t>(number); };
+  const auto globs = b.CreateVectorOfStrings(group.globs);
+  return fb::CreateParameterGroup(
+      b, globs, group.weightDecay ? std::optional(bits(*group.weightDecay)) : std::nullopt,
+      bits(group.lrScale));
+}
+
+fbs::Offset<fb::ParameterClamp> pack(fbs::FlatBufferBuilder &b, const ParameterClamp &clamp) {
+  return fb::CreateParameterClamp(b, b.CreateSharedString(clamp.path),
+                                  std::bit_cast<uint64_t>(clamp.least),
+                                  std::bit_cast<uint64_t>(clamp.most));
+}
+
 // Declared before packAll, which calls them.
 fbs::Offset<fb::Bucket> pack(fbs::FlatBufferBuilder &b, const Bucket &bucket);
 fbs::Offset<fb::Entry> pack(fbs::FlatBufferBuilder &b, const Entry &entry);
@@ -197,6 +211,21 @@ fbs::Offset<fb::Entry> pack(fbs::FlatBufferBuilder &b, const Entry &entry) {
                          packOptional(b, rows.reason), uint32_t(rows.location));
 }
 
+fbs::Offset<fb::Training> pack(fbs::FlatBufferBuilder &b, const TrainingStep &step) {
+  const OptimizerOptions &optimizer = step.optimizer;
+  std::vector<double> numbers;
+  for (const OptimizerNumber &number : kOptimizerNumbers)
+    numbers.push_back(optimizer.*number.value);
+  const auto method = b.CreateSharedString(step.method);
+  const auto packed = b.CreateVector(numbers);
+  const auto groups = packAll(b, optimizer.groups);
+  const auto clamps = packAll(b, optimizer.clamps);
+  return fb::CreateTraining(
+      b, method, step.loss, step.autocast ? uint8_t(*step.autocast) : kNoPrecision,
+      uint8_t(optimizer.rule), uint8_t(optimizer.schedule), packed, optimizer.nesterov, groups,
+      clamps, optimizer.growthInterval, optimizer.keepsGradients, optimizer.copies);
+}
+
 void packPlan(fbs::FlatBufferBuilder &b, const PlanData &plan) {
   const auto producer = b.CreateSharedString(plan.producer);
   const auto entries = packAll(b, plan.entries);
@@ -205,10 +234,11 @@ void packPlan(fbs::FlatBufferBuilder &b, const PlanData &plan) {
   const auto gpu = plan.gpu ? b.CreateString(plan.gpu->name) : 0;
   const auto opLibraries = packAll(b, plan.opLibraries);
   const auto states = packAll(b, plan.states);
+  const auto training = plan.training ? pack(b, *plan.training) : 0;
   b.Finish(fb::CreatePlan(b, uint8_t(plan.target), producer, entries, weights, locations,
                           plan.precision ? uint8_t(*plan.precision) : kNoPrecision, gpu,
                           plan.gpu ? plan.gpu->multiprocessors : 0, plan.gpu && plan.gpu->tuned,
-                          opLibraries, states, plan.tf32));
+                          opLibraries, states, plan.tf32, training));
 }
 
 Status padTo(AtomicFile &file, uint64_t offset) {

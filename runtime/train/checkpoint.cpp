@@ -163,6 +163,7 @@ Status Trainer::Impl::checkFileNames() const {
 std::string Trainer::Impl::structureHash() const {
   PlanData data = plan->data();
   data.producer.clear();
+  data.training.reset(); // The records have what matters.
   data.gpu.reset();
   for (Entry &entry : data.entries)
     for (Bucket &bucket : entry.buckets)

@@ -159,9 +159,10 @@ TEST_F(Help, OptListsTheDefaultPasses) {
     for (const passes::DefaultPass &row : table) {
       at = help.find("\n  " + row.pass.str() + " ", at);
       ASSERT_NE(at, std::string::npos) << row.pass.str();
-      EXPECT_NE(help.substr(at + 1, help.find('\n', at + 1) - at).find(row.reason.str()),
-                std::string::npos)
+      const size_t end = help.find('\n', at + 1);
+      EXPECT_NE(help.substr(at, end - at).find(row.reason.str()), std::string::npos)
           << row.pass.str();
+      at = end;
     }
 }
 

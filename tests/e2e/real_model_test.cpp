@@ -116,7 +116,6 @@ TEST_F(RealModel, TrainsAsLibTorch) {
                                     "--json",
                                     "--against",
                                     model};
-  train.insert(train.end(), optimizer.begin(), optimizer.end());
   const Outcome trained = cgc(train);
   ASSERT_EQ(trained.status, 0) << trained.err;
   const auto losses = parseJson(trained, "train")["losses"];

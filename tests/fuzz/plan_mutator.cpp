@@ -52,9 +52,23 @@ template <class F> void fields(fb::LocationT &l, F &f) {
 template <class F> void fields(fb::OpLibraryT &l, F &f) {
   f(l.name), f(l.hash);
 }
+template <class F> void fields(fb::ParameterGroupT &g, F &f) {
+  for (std::string &glob : g.globs)
+    f(glob);
+  f(g.lr_scale);
+}
+template <class F> void fields(fb::ParameterClampT &c, F &f) {
+  f(c.path), f(c.least), f(c.most);
+}
+template <class F> void fields(fb::TrainingT &t, F &f) {
+  f(t.method), f(t.loss), f(t.autocast), f(t.rule), f(t.schedule), f(t.numbers), f(t.nesterov);
+  f(t.groups), f(t.clamps), f(t.growth_interval), f(t.keeps_gradients), f(t.copies);
+}
 template <class F> void fields(fb::PlanT &p, F &f) {
   f(p.target), f(p.producer), f(p.entries), f(p.weights), f(p.locations), f(p.precision);
   f(p.gpu), f(p.multiprocessors), f(p.op_libraries), f(p.tf32);
+  if (p.training)
+    fields(*p.training, f);
 }
 
 /// All fields of a plan, grouped by type. Elements of number lists count as fields.
@@ -89,7 +103,7 @@ private:
              std::vector<std::vector<double> *>, Tables<fb::IoT>, Tables<fb::TensorT>,
              Tables<fb::RecordT>, Tables<fb::ArgT>, Tables<fb::BucketT>, Tables<fb::EntryT>,
              Tables<fb::WeightT>, Tables<fb::LocationT>, Tables<fb::OpLibraryT>,
-             Tables<fb::IndexBoundT>>
+             Tables<fb::IndexBoundT>, Tables<fb::ParameterGroupT>, Tables<fb::ParameterClampT>>
       pools_;
 };
 

@@ -9,11 +9,11 @@
 namespace cgc::test {
 
 /// The optimizer of `rule=adamw,lr=0.001`.
-inline passes::OptimizerOptions optimizerOf(const std::string &text) {
+inline OptimizerOptions optimizerOf(const std::string &text) {
   const auto list = passes::parsePassList("optimize{" + text + "}");
   EXPECT_TRUE(list.isOk()) << list.status().message();
   passes::PassOptions options("optimize", list->front().options);
-  auto optimizer = passes::OptimizerOptions::take(options);
+  auto optimizer = passes::takeOptimizer(options);
   EXPECT_TRUE(optimizer.isOk()) << optimizer.status().message();
   return *std::move(optimizer);
 }

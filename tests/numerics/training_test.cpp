@@ -313,10 +313,9 @@ INSTANTIATE_TEST_SUITE_P(
 /// those of torch.optim.lr_scheduler: LinearLR, CosineAnnealingLR and StepLR, after LinearLR from 0
 /// for the warm-up. After its end a schedule keeps its last factor.
 TEST(Schedule, FactorsAreThoseOfPyTorch) {
-  using passes::LearningRateSchedule;
   struct Case {
     std::string text;
-    passes::OptimizerOptions options;
+    OptimizerOptions options;
     std::vector<double> factors;
   };
   const double third = 1.0 / 3, s3 = std::sqrt(3.0) / 2;

@@ -13,14 +13,14 @@ std::string again(const std::string &text) {
   const auto list = parsePassList("optimize{" + text + "}");
   EXPECT_TRUE(list) << list.status().message();
   PassOptions options("optimize", list->front().options);
-  const auto optimizer = OptimizerOptions::take(options);
+  const auto optimizer = takeOptimizer(options);
   EXPECT_TRUE(optimizer) << optimizer.status().message();
-  return toString(PassEntry{"optimize", optimizer->toOptions()});
+  return toString(PassEntry{"optimize", toOptions(*optimizer)});
 }
 
 TEST(OptimizerOptions, KeepEachValueInText) {
   for (const std::string text :
-       {"rule=sgd,lr=0.3,weight-decay=0.0001,momentum=0.9,dampening=0.1",
+       {"rule=sgd,lr=0.3,weight-decay=0.01,momentum=0.9,dampening=0.1",
         "rule=sgd,lr=0.3,momentum=0.9,nesterov=true,keep-gradients=true,copies=false",
         "rule=adam,lr=0,beta1=0.8,beta2=0.98,eps=1e-06,clip-norm=1.5,clip-value=0.25,ema=0.999",
         "rule=adamw,lr=0.001,weight-decay=0,groups=a.*|@vectors:weight_decay=0;b:lr_scale=0.1;c:"

@@ -31,7 +31,7 @@ PipelineSettings settingsOf(PipelineKind kind, bool all) {
           .hostModules = {"a.*", "b"},
           .autocast = DType::F16,
           .loss = 1,
-          .optimizer = {.rule = OptimizerRule::AdamW, .clipNorm = 0.5},
+          .optimizer = {.rule = OptimizerRule::Adam, .clipNorm = 0.5},
           .recompute = "blocks",
           .microBatches = 2};
 }
@@ -68,7 +68,7 @@ TEST(DefaultPassesTest, OnlyTheFirstEntryOfATrainingPlanPreparesTheModule) {
 
 TEST(DefaultPassesTest, AnUpdateHasOnlyTheMeanOfGradients) {
   EXPECT_THAT(toString(defaultPasses(settingsOf(PipelineKind::Update, /*all=*/true))),
-              StartsWith("accumulate{mode=mean},optimize{rule=adamw,lr=0.001,clip-norm=0.5},fold"));
+              StartsWith("accumulate{mode=mean},optimize{rule=adam,lr=0.001,clip-norm=0.5},fold"));
 }
 
 TEST(PassManagerTest, UnknownNameSuggestsTheNearest) {

@@ -10,6 +10,7 @@
 #include "runtime/plan/op_library.h"
 #include "runtime/plan/plan_memory.h"
 #include "tools/cgc/cli/console.h"
+#include "tools/cgc/train/optimizer_flags.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -267,6 +268,8 @@ Json planJson(const PlanData &plan, const std::string &path, uint64_t fileBytes)
                {"op_libraries", std::move(opLibraries)},
                {"requirements", requirementsJson(plan)},
                {"entries", std::move(entries)}};
+  if (plan.training)
+    json["training"] = commandText(*plan.training);
   if (plan.gpu)
     json["gpu"] = {{"name", plan.gpu->name},
                    {"multiprocessors", plan.gpu->multiprocessors},
@@ -298,6 +301,8 @@ std::string planText(const PlanData &plan, const std::string &path, uint64_t fil
                                  deviceName(plan.target), formatBytes(fileBytes), plan.producer,
                                  plan.weights.size(), formatBytes(weightBytes(plan)),
                                  formatBytes(arenaBytes(plan)));
+  if (plan.training)
+    text += fmt::format("  the step of {}\n", commandText(*plan.training));
   if (plan.gpu)
     text += fmt::format("  {} {} ({} SMs)\n", plan.gpu->tuned ? "tuned on" : "launch shapes for",
                         plan.gpu->name, plan.gpu->multiprocessors);

@@ -1,6 +1,7 @@
-// Optimizer flags: definitions of the options, and their values as options of `optimize`.
+// Optimizer flags: definitions of the options, and an optimizer from them and as text.
 #include "tools/cgc/train/optimizer_flags.h"
 
+#include "passes/train/optimizer_options.h"
 #include "support/did_you_mean.h"
 
 #include <CLI/CLI.hpp>
@@ -14,15 +15,14 @@
 
 namespace cgc::tool {
 
-CLI::Option *addOptimizerOptions(CLI::App &command, OptimizerFlags &flags, CLI::Option *with) {
+void addOptimizerOptions(CLI::App &command, OptimizerFlags &flags, CLI::Option *with) {
   const auto add = [&](const char *name, auto &value, const char *text, const char *type) {
-    return command.add_option(name, value, text)->type_name(type)->needs(with)->group("Training");
+    command.add_option(name, value, text)->type_name(type)->needs(with)->group("Training");
   };
-  CLI::Option *const optimizer =
-      add("--optimizer", flags.optimizer,
-          "sgd[,lr=,momentum=,dampening=,nesterov=true,weight_decay=], adam or adamw[,lr=,beta1=,"
-          "beta2=,eps=,weight_decay=]; defaults as in PyTorch",
-          "RULE[,NAME=VALUE]");
+  add("--optimizer", flags.optimizer,
+      "sgd[,lr=,momentum=,dampening=,nesterov=true,weight_decay=], adam or adamw[,lr=,beta1=,"
+      "beta2=,eps=,weight_decay=]; defaults as in PyTorch",
+      "RULE[,NAME=VALUE]");
   add("--groups", flags.groups,
       "Parameter groups with their own hyperparameters; @vectors are those of fewer than two "
       "dimensions",
@@ -34,7 +34,6 @@ CLI::Option *addOptimizerOptions(CLI::App &command, OptimizerFlags &flags, CLI::
       "(step_size=, step_factor=), each with warmup=",
       "NAME[,NAME=VALUE]");
   add("--clamp", flags.clamps, "Limits of parameters after each update", "PATH=LEAST:MOST;...");
-  return optimizer;
 }
 
 namespace {
@@ -95,7 +94,8 @@ std::string spelling(llvm::StringRef option) {
 
 } // namespace
 
-Result<passes::OptimizerOptions> parseOptimizer(const OptimizerFlags &flags) {
+Result<OptimizerOptions> parseOptimizer(const OptimizerFlags &flags,
+                                        std::optional<OptimizerOptions> base) {
   // Commas and braces would end the value in the text of a pass.
   for (const auto &[flag, text, how] :
        {std::tuple("--groups", flags.groups,
@@ -116,28 +116,53 @@ Result<passes::OptimizerOptions> parseOptimizer(const OptimizerFlags &flags) {
   for (const auto &[name, number] : {std::pair("clip-norm", flags.clipNorm),
                                      {"clip-value", flags.clipValue},
                                      {"ema", flags.ema}})
-    if (number != 0)
-      options.push_back({name, fmt::format("{}", number)});
+    if (number)
+      options.push_back({name, fmt::format("{}", *number)});
   passes::PassOptions read("optimize", std::move(options));
-  return passes::OptimizerOptions::take(read, spelling);
+  return passes::takeOptimizer(read, spelling, std::move(base));
 }
 
-std::string commandText(const OptimizerFlags &flags, const passes::OptimizerOptions &optimizer) {
-  std::string text = "--optimizer " + (flags.optimizer.empty() ? "sgd" : flags.optimizer);
-  if (!llvm::StringRef(flags.optimizer).contains(",lr="))
-    text += fmt::format(",lr={}", optimizer.lr);
-  const auto add = [&](const char *flag, const std::string &value) {
-    if (!value.empty())
-      text += fmt::format(" {} {}", flag, value);
-  };
-  const auto number = [](double value) { return value == 0 ? "" : fmt::format("{}", value); };
-  add("--groups", flags.groups);
-  add("--clip-norm", number(flags.clipNorm));
-  add("--clip-value", number(flags.clipValue));
-  add("--schedule", flags.schedule);
-  add("--clamp", flags.clamps);
-  add("--ema", number(flags.ema));
-  return text;
+std::string findDifference(const OptimizerOptions &a, const OptimizerOptions &b) {
+  if (a.rule != b.rule)
+    return spelling("rule");
+  for (const OptimizerNumber &number : kOptimizerNumbers)
+    if (a.*number.value != b.*number.value)
+      return spelling(number.name);
+  for (const auto &[option, isSame] : {std::pair("nesterov", a.nesterov == b.nesterov),
+                                       {"growth-interval", a.growthInterval == b.growthInterval},
+                                       {"groups", a.groups == b.groups},
+                                       {"schedule", a.schedule == b.schedule},
+                                       {"clamp", a.clamps == b.clamps}})
+    if (!isSame)
+      return spelling(option);
+  return "";
+}
+
+std::string commandText(const TrainingStep &step) {
+  std::string ofOptimizer, ofSchedule, others;
+  for (auto [name, value] : optionTexts(step.optimizer)) {
+    if (name == "keep-gradients" || name == "copies") // No settings of the optimizer.
+      continue;
+    const std::string flag = spelling(name);
+    std::ranges::replace(name, '-', '_');
+    if (flag.ends_with(" of --optimizer"))
+      ofOptimizer += fmt::format(",{}={}", name, value);
+    else if (flag.ends_with(" of --schedule"))
+      ofSchedule += fmt::format(",{}={}", name, value);
+    else if (flag != "--optimizer" && flag != "--schedule")
+      others += fmt::format(" {} {}", flag, value);
+  }
+  std::string text = "--train " + step.method;
+  if (step.loss != 0)
+    text += fmt::format(" --loss {}", step.loss);
+  if (step.autocast)
+    text += fmt::format(" --autocast {}", *step.autocast == DType::F16 ? "fp16" : "bf16");
+  text += fmt::format(" --optimizer {}{}",
+                      kOptimizerRules[static_cast<size_t>(step.optimizer.rule)], ofOptimizer);
+  if (step.optimizer.schedule != LearningRateSchedule::Constant || !ofSchedule.empty())
+    text += fmt::format(" --schedule {}{}",
+                        kSchedules[static_cast<size_t>(step.optimizer.schedule)], ofSchedule);
+  return text + others;
 }
 
 } // namespace cgc::tool

@@ -1,8 +1,10 @@
 // Optimizer flags: the command-line options that describe the optimizer of a training step.
 #pragma once
 
-#include "passes/train/optimizer_options.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/plan.h"
 
+#include <optional>
 #include <string>
 
 namespace CLI {
@@ -15,18 +17,21 @@ namespace cgc::tool {
 /// The values of --optimizer, --groups, --schedule, --clamp, --clip-norm, --clip-value and --ema.
 struct OptimizerFlags {
   std::string optimizer, groups, schedule, clamps; ///< Empty: not given.
-  double clipNorm = 0, clipValue = 0, ema = 0;
+  std::optional<double> clipNorm, clipValue, ema;
 };
 
-/// Adds the options, which need `with`; returns that of --optimizer. `flags` must outlive
-/// `command`.
-CLI::Option *addOptimizerOptions(CLI::App &command, OptimizerFlags &flags, CLI::Option *with);
+/// Adds the options, which need `with`. `flags` must outlive `command`.
+void addOptimizerOptions(CLI::App &command, OptimizerFlags &flags, CLI::Option *with);
 
-/// The optimizer of the flags, SGD if none is given. Usage, in the words of the command line, if a
-/// value is wrong.
-Result<passes::OptimizerOptions> parseOptimizer(const OptimizerFlags &flags);
+/// The optimizer of the flags. What they do not say is as in `base`, or as in PyTorch's SGD. Usage,
+/// in the words of the command line, if a value is wrong.
+Result<OptimizerOptions> parseOptimizer(const OptimizerFlags &flags,
+                                        std::optional<OptimizerOptions> base = std::nullopt);
 
-/// The flags as on the command line, with the learning rate: `--optimizer sgd,lr=0.001`.
-std::string commandText(const OptimizerFlags &flags, const passes::OptimizerOptions &optimizer);
+/// What the command line calls the first option in which two optimizers differ; empty without one.
+std::string findDifference(const OptimizerOptions &a, const OptimizerOptions &b);
+
+/// The step in options of `cgc compile`: `--train forward --optimizer sgd,lr=0.001`.
+std::string commandText(const TrainingStep &step);
 
 } // namespace cgc::tool

@@ -1,7 +1,7 @@
 // PeerTraining: gives LibTorch the plan's optimizer and first states, and times its steps.
 #include "tools/cgc/train/peer_training.h"
 
-#include "ir/type.h"
+#include "passes/train/optimizer_options.h"
 #include "runtime/base/training_names.h"
 #include "runtime/exec/provider.h"
 #include "tools/cgc/cli/libraries.h"
@@ -19,35 +19,26 @@
 namespace cgc::tool {
 namespace {
 
-/// Usage if the plan's states and outputs are not those of a step with this optimizer.
-Status checkOptimizer(const passes::OptimizerOptions &optimizer, const PlanData &plan,
-                      const Bucket &bucket) {
-  const auto differs = [](const std::string &how) {
-    return Status(Code::Usage, fmt::format("--optimizer: the plan was compiled with {}; give the "
-                                           "options of cgc compile",
-                                           how));
-  };
-  const auto has = [&](const char *moment) {
-    return std::ranges::any_of(plan.states,
-                               [&](const State &state) { return state.name.ends_with(moment); });
-  };
-  if (plan.findState(kLossScaleState))
+/// Usage if LibTorch cannot make the step, or if a flag says something else of it.
+Status checkStep(const TrainingStep &step, const PeerFlags &flags) {
+  if (step.autocast == DType::F16)
     return {Code::Usage,
             "the plan was compiled with --autocast fp16, and LibTorch's training has no "
             "loss scale here; compare a plan with --autocast bf16 or without"};
-  const bool isSgd = optimizer.rule == passes::OptimizerRule::Sgd;
-  if (has(":exp_avg") == isSgd)
-    return differs(isSgd ? "adam or adamw" : "sgd");
-  if (has(":momentum_buffer") != (optimizer.momentum != 0))
-    return differs(optimizer.momentum != 0 ? "sgd without momentum" : "sgd with momentum");
-  const auto rates = plan.findState(kLrState);
-  const int64_t groups = rates ? plan.states[*rates].sizes[0] - 1 : 0;
-  if (groups != static_cast<int64_t>(optimizer.groups.size()))
-    return differs(fmt::format("{} --groups", groups));
-  const bool clips = findByName(bucket.outputs, "gradient_norm") != nullptr;
-  if (clips != (optimizer.clipNorm > 0))
-    return differs(clips ? "--clip-norm" : "no --clip-norm");
-  return Status::ok();
+  CGC_ASSIGN_OR_RETURN(const OptimizerOptions given,
+                       parseOptimizer(flags.optimizer, step.optimizer));
+  std::string option = findDifference(given, step.optimizer);
+  if (!flags.method.empty() && flags.method != step.method)
+    option = "--train";
+  if (flags.loss.value_or(step.loss) != step.loss)
+    option = "--loss";
+  if (!flags.autocast.empty() && precisionOf(flags.autocast) != step.autocast)
+    option = "--autocast";
+  if (option.empty())
+    return Status::ok();
+  return {Code::Usage, fmt::format("{} is not as in the plan, which was compiled with {}; leave it "
+                                   "out, or give it as there",
+                                   option, commandText(step))};
 }
 
 bool isModelState(const State &state) {
@@ -67,8 +58,11 @@ Result<PeerTraining> PeerTraining::load(const PeerFlags &flags, const PlanData &
 }
 
 Status PeerTraining::initialize(const PeerFlags &flags, const Bucket &bucket) {
-  CGC_ASSIGN_OR_RETURN(optimizer_, parseOptimizer(flags.optimizer));
-  CGC_TRY(checkOptimizer(optimizer_, *plan_, bucket));
+  if (!plan_->training)
+    return {Code::Usage, "the plan does not say which step it makes; compile it with cgc compile"};
+  const TrainingStep &step = *plan_->training;
+  CGC_TRY(checkStep(step, flags));
+  optimizer_ = step.optimizer;
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
   const DeviceKind device = onGpu_ ? DeviceKind::Cuda : DeviceKind::Cpu;
   if (onGpu_ || threads_ > 0) {
@@ -78,14 +72,12 @@ Status PeerTraining::initialize(const PeerFlags &flags, const Bucket &bucket) {
   }
   CGC_ASSIGN_OR_RETURN(meter_, MemoryMeter::create(onGpu_));
 
-  frontend::TrainerPeerOptions options{.method = flags.method,
-                                       .loss = flags.loss,
+  frontend::TrainerPeerOptions options{.method = step.method,
+                                       .loss = step.loss,
                                        .inputs = bucket.inputs.size(),
                                        .states = {},
                                        .optimizer = peerOptimizer(),
-                                       .autocast = {}};
-  if (!flags.autocast.empty())
-    options.autocast = precisionOf(flags.autocast);
+                                       .autocast = step.autocast};
   for (const State &state : plan_->states)
     if (isModelState(state))
       options.states.emplace_back(
@@ -102,9 +94,9 @@ Status PeerTraining::initialize(const PeerFlags &flags, const Bucket &bucket) {
 frontend::PeerOptimizer PeerTraining::peerOptimizer() const {
   using Rule = frontend::PeerOptimizer::Rule;
   frontend::PeerOptimizer result{
-      .rule = optimizer_.rule == passes::OptimizerRule::Sgd    ? Rule::Sgd
-              : optimizer_.rule == passes::OptimizerRule::Adam ? Rule::Adam
-                                                               : Rule::AdamW,
+      .rule = optimizer_.rule == OptimizerRule::Sgd    ? Rule::Sgd
+              : optimizer_.rule == OptimizerRule::Adam ? Rule::Adam
+                                                       : Rule::AdamW,
       .momentum = optimizer_.momentum,
       .dampening = optimizer_.dampening,
       .nesterov = optimizer_.nesterov,
@@ -116,19 +108,20 @@ frontend::PeerOptimizer PeerTraining::peerOptimizer() const {
       .groups = {},
       .clamps = {},
   };
-  for (const passes::ParameterGroup &group : optimizer_.groups)
+  for (const ParameterGroup &group : optimizer_.groups)
     result.groups.push_back({{}, group.weightDecay.value_or(optimizer_.weightDecay)});
   result.groups.push_back({{}, optimizer_.weightDecay}); // Of all other parameters.
   for (const State &state : plan_->states) {
     if (state.role != StateRole::Parameter)
       continue;
     const auto type = ir::TensorType::dense(state.dtype, state.sizes);
-    const auto group = std::ranges::find_if(
-        optimizer_.groups, [&](const auto &one) { return one.contains(state.name, type); });
+    const auto group = std::ranges::find_if(optimizer_.groups, [&](const auto &one) {
+      return passes::contains(one, state.name, type);
+    });
     const auto index = static_cast<size_t>(group - optimizer_.groups.begin());
     result.groups[index].parameters.push_back(state.name);
   }
-  for (const passes::ParameterClamp &clamp : optimizer_.clamps)
+  for (const ParameterClamp &clamp : optimizer_.clamps)
     result.clamps.push_back({clamp.path, clamp.least, clamp.most});
   return result;
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "frontend/frontend.h"
-#include "passes/train/optimizer_options.h"
 #include "runtime/plan/op_provider.h"
 #include "runtime/train/trainer.h"
 #include "tools/cgc/cli/progress.h"
@@ -19,10 +18,10 @@
 
 namespace cgc::tool {
 
-/// What a training plan does not say about the step that it was compiled from.
+/// The module that a training plan was compiled from, and what the user repeats of its step.
 struct PeerFlags {
-  std::string model, method = "forward", autocast;
-  size_t loss = 0;
+  std::string model, method, autocast; ///< Empty: not given.
+  std::optional<uint32_t> loss;
   OptimizerFlags optimizer;
 };
 
@@ -38,8 +37,8 @@ struct PeerResult {
 class PeerTraining final {
 public:
   /// Loads the model for the GPU or the host, where it runs with `threads` threads; 0: LibTorch's
-  /// default. Usage, naming the difference, if its parameters, its method or the optimizer are not
-  /// those of `plan`.
+  /// default. Usage, naming the difference, if its parameters or its method are not those of
+  /// `plan`, or if a flag says something else than the plan.
   static Result<PeerTraining> load(const PeerFlags &flags, const PlanData &plan,
                                    const Bucket &bucket, bool onGpu, int threads);
 
@@ -55,7 +54,7 @@ private:
   Result<double> step(const Batch &batch, uint64_t number);
 
   const PlanData *plan_ = nullptr;
-  passes::OptimizerOptions optimizer_;
+  OptimizerOptions optimizer_;
   std::unique_ptr<OpProvider> provider_; ///< Null on the host without a number of threads.
   std::unique_ptr<frontend::TrainerPeer> peer_;
   std::vector<float> rates_; ///< The learning rate of each group, without the schedule.

@@ -3,7 +3,6 @@
 #include "driver/add_buckets.h"
 #include "passes/pipeline.h"
 #include "runtime/base/file.h"
-#include "runtime/plan/names.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/file_arguments.h"
@@ -121,16 +120,6 @@ void noteBranches(const backend::CompiledPlan &compiled) {
                         formatBytes(branched.arenaBytes), formatBytes(branched.serialArenaBytes)));
 }
 
-/// Says in `plan` which step it has. A plan has no other place for the names of rule and schedule.
-Status nameStep(const Options &options, PlanData &plan) {
-  CGC_ASSIGN_OR_RETURN(const passes::OptimizerOptions optimizer, parseOptimizer(options.optimizer));
-  const std::string producer =
-      plan.producer + " compile --train " + commandText(options.optimizer, optimizer);
-  if (producer.size() <= kMaxNameBytes)
-    plan.producer = producer;
-  return Status::ok();
-}
-
 std::vector<std::string> archNames() {
   std::vector<std::string> names;
   for (const backend::GpuModel &gpu : backend::kGpuModels)
@@ -152,7 +141,7 @@ Result<driver::CompileOptions> compileOptionsOf(const Options &options) {
     if (gpu.archName == options.arch)
       result.arch = gpu.arch;
   if (options.train) {
-    CGC_ASSIGN_OR_RETURN(passes::OptimizerOptions optimizer, parseOptimizer(options.optimizer));
+    CGC_ASSIGN_OR_RETURN(OptimizerOptions optimizer, parseOptimizer(options.optimizer));
     optimizer.keepsGradients = options.keepGradients;
     result.train = driver::TrainOptions{*options.train,
                                         options.loss,
@@ -187,8 +176,7 @@ Status compile(Options options, ir::Diagnostics &diagnostics) {
                                            "runs on no GPU; leave --arch out",
                                            *options.arch, options.target));
   if (options.train) {
-    CGC_ASSIGN_OR_RETURN(const passes::OptimizerOptions optimizer,
-                         parseOptimizer(options.optimizer));
+    CGC_ASSIGN_OR_RETURN(const OptimizerOptions optimizer, parseOptimizer(options.optimizer));
     if (options.optimizer.optimizer.empty())
       logInfo(
           fmt::format("--optimizer is not given: the step is that of SGD with a learning rate of "
@@ -262,8 +250,6 @@ Status compile(Options options, ir::Diagnostics &diagnostics) {
     if (!compiled.isOk())
       return inPasses ? withReproducer(compiled.status(), options.instrumentation)
                       : compiled.status();
-    if (options.train)
-      CGC_TRY(nameStep(options, compiled->plan));
     if (options.requireNative)
       CGC_TRY(checkNative(compiled->plan));
     noteBranches(*compiled);

@@ -287,27 +287,23 @@ void addAgainstOptions(CLI::App &command, PeerFlags &flags, CLI::Option *resume)
   CLI::Option *const against =
       command
           .add_option("--against", flags.model,
-                      "Also train this file, from which the plan was compiled, with LibTorch: "
-                      "needs the plan's --optimizer, and the options below as in cgc compile")
+                      "Also train this file, from which the plan was compiled, with LibTorch, by "
+                      "the optimizer that the plan has; the options below, as in cgc compile, are "
+                      "only checked against the plan")
           ->type_name("STEP.pt")
           ->check(requireName)
           ->excludes(resume);
-  against->needs(addOptimizerOptions(command, flags.optimizer, against));
+  addOptimizerOptions(command, flags.optimizer, against);
   const auto add = [&](const char *name, auto &value, const char *text, const char *type) {
     return command.add_option(name, value, text)
         ->type_name(type)
         ->needs(against)
         ->group("Training");
   };
-  add("--train", flags.method, "The method that the plan was compiled from [forward]", "METHOD");
-  add("--loss", flags.loss, "The output that is the loss [0]", "INDEX");
-  add("--autocast", flags.autocast, "LibTorch computes with autocast [f32]", "bf16")
-      ->check([](const std::string &value) {
-        return value == "bf16" ? std::string()
-                               : "'" + value +
-                                     "' is not bf16, the only one that --against compares: "
-                                     "in fp16 LibTorch's training would need a loss scale";
-      });
+  add("--train", flags.method, "The method that the plan was compiled from", "METHOD");
+  add("--loss", flags.loss, "The output that is the loss", "INDEX");
+  add("--autocast", flags.autocast, "The dtype of matrix products", "bf16|fp16")
+      ->check(CLI::IsMember({"bf16", "fp16"}));
 }
 
 } // namespace

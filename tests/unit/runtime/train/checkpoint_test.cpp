@@ -243,8 +243,10 @@ TEST_F(TrainedPlan, CheckpointsOfOtherModelsAreRefused) {
   EXPECT_THAT(refusal([](PlanData &p) { p.entries.pop_back(); }),
               HasSubstr("another plan with the same states"));
   EXPECT_TRUE(trainer->load(folder_ / "run", {.anyPlan = true}).isOk());
-  // Its weights' first values, producer and lines do not make it another plan.
+  // Its weights' first values, producer, lines and what it says of the step do not make it another
+  // plan.
   EXPECT_EQ(refusal([](PlanData &p) { p.producer = "cgc 9"; }), "");
+  EXPECT_EQ(refusal([](PlanData &p) { p.training = TrainingStep{"forward"}; }), "");
 }
 
 TEST_F(TrainedPlan, CheckpointsOfOtherVersionsAreRefused) {
