@@ -95,15 +95,15 @@ Runs recomputeMicroBatches(const Settings &) {
 
 constexpr DefaultPass kInference[] = {
     // Once, on the imported module.
-    {"host-calls", "first, so that nothing looks into modules that the host program runs", kAll,
+    {"host-calls", "first, so that nothing looks into modules that the host program runs", kAlways,
      kHostModule, hostCalls},
     {"module-substitution", "before inline removes the modules"},
     {"inline", "before the passes that take a method for one graph"},
     // For each bucket, on a copy with typed inputs.
     {"specialize", "gives each value the type that later passes read"},
-    {"canonicalize", "leaves the one form of each idiom that later passes require", kAll, kAlways,
-     canonicalize},
-    {"precision", "before fold, so that constants are rounded once", kAll, kPrecision,
+    {"canonicalize", "leaves the one form of each idiom that later passes require", kAlways,
+     kAlways, canonicalize},
+    {"precision", "before fold, so that constants are rounded once", kAlways, kPrecision,
      [](const Settings &s) { return convert(*s.precision); }},
     {"random-numbers", "after precision, which fixes dtypes"},
     {"fold", "evaluates constants, in their final dtype"},
