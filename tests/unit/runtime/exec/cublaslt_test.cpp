@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace cgc::test {
 namespace {
 
@@ -53,34 +55,47 @@ TEST(CublasLt, AnotherLibraryIsRefused) {
               AllOf(HasSubstr("has no function cublasLt"), HasSubstr("needs cuBLASLt 13")));
 }
 
-/// Binds a GEMM whose x begins at `address`, with a frozen algorithm that requires an alignment of
-/// `alignment` bytes. Returns the note.
-std::string noteOfBinding(uint64_t alignment, uintptr_t address) {
+/// Binds a GEMM whose x, weight, residual and result begin at `addresses`, with a frozen algorithm
+/// that requires an alignment of `alignment` bytes. Returns the note.
+std::string noteOfBinding(uint64_t alignment, const std::array<uintptr_t, 4> &addresses) {
   const auto library = CublasLt::open(builtLibrary("libcgc_test_cublaslt.so"));
   EXPECT_TRUE(library.isOk()) << library.status().message();
   Gpu gpu;
   gpu.name = "NVIDIA H200";
   gpu.multiprocessors = 132;
   EXPECT_TRUE((*library)->initialize(gpu).isOk());
-  const std::vector<TensorRef> tensors = {dense(BufferKind::Arena, 0, 0, DType::F16, {8, 8}),
-                                          dense(BufferKind::Arena, 0, 256, DType::U8, {16})};
-  const GemmCall call{.x = id(0), .weight = id(0), .d = id(0), .workspace = id(1)};
+  std::vector<TensorRef> tensors(addresses.size(),
+                                 dense(BufferKind::Arena, 0, 0, DType::F16, {8, 8}));
+  tensors.push_back(dense(BufferKind::Arena, 0, 256, DType::U8, {16}));
+  const GemmCall call{
+      .x = id(0), .weight = id(1), .residual = id(2), .d = id(3), .workspace = id(4)};
   FrozenAlgorithm frozen{130000, 132, "NVIDIA H200", {}};
   std::memcpy(frozen.algorithm.data(), &alignment, sizeof(alignment));
+  const auto address = [&](TensorId tensor) {
+    const auto index = uint32_t(tensor);
+    return reinterpret_cast<void *>(index < addresses.size() ? addresses[index] : 8192);
+  };
   std::string note;
-  const auto bound =
-      (*library)->bind({call, tensors, [&](TensorId) { return reinterpret_cast<void *>(address); }},
-                       encode(frozen), note);
+  const auto bound = (*library)->bind({call, tensors, address}, encode(frozen), note);
   EXPECT_TRUE(bound.isOk()) << bound.status().message();
   return note;
 }
 
 TEST(CublasLt, AFrozenAlgorithmIsUsedOnlyForAlignedOperands) {
-  EXPECT_EQ(noteOfBinding(16, 4096), "");
-  EXPECT_EQ(noteOfBinding(16, 4096 + 16), "");
-  EXPECT_EQ(noteOfBinding(1, 4096 + 2), "");
-  EXPECT_THAT(noteOfBinding(16, 4096 + 8), HasSubstr("cuBLASLt refuses an algorithm"));
-  EXPECT_THAT(noteOfBinding(256, 4096 + 128), HasSubstr("cuBLASLt refuses an algorithm"));
+  for (size_t operand = 0; operand < 4; ++operand) {
+    SCOPED_TRACE(operand);
+    const auto noteOf = [&](uint64_t alignment, uintptr_t offset) {
+      std::array<uintptr_t, 4> addresses;
+      addresses.fill(4096);
+      addresses[operand] += offset;
+      return noteOfBinding(alignment, addresses);
+    };
+    EXPECT_EQ(noteOf(16, 0), "");
+    EXPECT_EQ(noteOf(16, 16), "");
+    EXPECT_EQ(noteOf(1, 2), "");
+    EXPECT_THAT(noteOf(16, 8), HasSubstr("cuBLASLt refuses an algorithm"));
+    EXPECT_THAT(noteOf(256, 128), HasSubstr("cuBLASLt refuses an algorithm"));
+  }
 }
 
 /// The build has no such library, but if the loader finds one, it must be the right one.
