@@ -109,6 +109,19 @@ TEST(TimeModel, AttentionIsTwoProducts) {
   EXPECT_NEAR(attention / onCpu(products(n, n, n)), 2, 0.01);
 }
 
+TEST(TimeModel, WhatIsAddedToAProductTakesNoTime) {
+  const int64_t m = 1024, n = 256, k = 2048;
+  for (const char *op : {"aten::addmm", "aten::baddbmm"}) {
+    Bucket bucket = products(m, n, k);
+    const double product = onCpu(bucket);
+    bucket.tensors.push_back(matrix(1, n));
+    auto &call = std::get<AtenCall>(bucket.records[0].op);
+    call.op = op;
+    call.args = {id(3), id(0), id(1), int64_t{1}, int64_t{1}};
+    EXPECT_NEAR(onCpu(bucket) / product, 1, 0.01) << op;
+  }
+}
+
 TEST(TimeModel, AConvolutionIsAProductWithItsWindows) {
   const double convolution =
       onCpu(call("aten::convolution", {{1, 64, 64, 64}, {128, 64, 1, 1}, {1, 128, 64, 64}}));
