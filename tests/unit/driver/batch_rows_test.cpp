@@ -133,7 +133,8 @@ BatchRows rowsOfBranch(const std::string &comparison) {
 
 TEST(BatchRows, DependOnTheBatchIfABranchDiffersForABatchOfOne) {
   for (const char *comparison :
-       {"aten.gt(%0, 1)", "aten.le(%0, 1)", "aten.lt(%0, 2)", "aten.ge(%0, 2)"}) {
+       {"aten.gt(%0, 1)", "aten.le(%0, 1)", "aten.lt(%0, 2)", "aten.ge(%0, 2)", "aten.lt(1, %0)",
+        "aten.ge(1, %0)", "aten.gt(2, %0)", "aten.le(2, %0)"}) {
     const BatchRows rows = rowsOfBranch(comparison);
     EXPECT_FALSE(rows.independent) << comparison;
     EXPECT_EQ(rows.reason, "it compares the size of the batch with another number") << comparison;
@@ -143,7 +144,8 @@ TEST(BatchRows, DependOnTheBatchIfABranchDiffersForABatchOfOne) {
 /// No batch is empty.
 TEST(BatchRows, AreIndependentIfABranchIsTheSameForAllBatches) {
   for (const char *comparison :
-       {"aten.gt(%0, 0)", "aten.le(%0, 0)", "aten.lt(%0, 1)", "aten.ge(%0, 1)"}) {
+       {"aten.gt(%0, 0)", "aten.le(%0, 0)", "aten.lt(%0, 1)", "aten.ge(%0, 1)", "aten.lt(0, %0)",
+        "aten.ge(0, %0)", "aten.gt(1, %0)", "aten.le(1, %0)"}) {
     const BatchRows rows = rowsOfBranch(comparison);
     EXPECT_TRUE(rows.independent) << comparison << ": " << rows.reason;
   }
