@@ -332,6 +332,8 @@ TEST(AtenValues, PoolsOfVolumesHaveTheResultOfThePlan) {
   };
   EXPECT_EQ(refusal({{2, 8, 7, 6}, {2, 4, 3, 3}}, pool({2}, {}, {0}, false)), "");
   EXPECT_EQ(refusal({{2, 8, 7, 6}, {2, 4, 4, 3}}, pool({2}, {2, 2, 2}, {0}, true)), "");
+  // A window that would begin behind the image, or directly behind it, does not count.
+  EXPECT_EQ(refusal({{2, 8, 7, 6}, {2, 3, 3, 2}}, pool({1}, {3}, {0}, true)), "");
   EXPECT_THAT(refusal({{2, 8, 7, 6}, {2, 9, 9, 9}}, pool({2}, {}, {0}, false)),
               HasSubstr("its result is [2,4,3,3]"));
   for (const auto &[kernel, stride, padding] : {std::tuple(Ints{0}, Ints{}, Ints{0}),
