@@ -7,14 +7,7 @@ namespace cgc::ir {
 namespace {
 
 Status infer(const InferArgs &args, rules::Results &results) {
-  const TensorType &self = args.tensor("self");
-  if (args.tensor("target").sizes != self.sizes)
-    return rules::mismatch("target", rules::toString(self.sizes) + ", as 'self'",
-                           args.tensor("target"));
-  if (!args.isNone("weight") && !rules::broadcastsTo(args.tensor("weight").sizes, self.sizes))
-    return rules::mismatch("weight", "broadcastable to " + rules::toString(self.sizes),
-                           args.tensor("weight"));
-  return rules::loss(args, {"self", "target", "weight"}, results);
+  return rules::weightedLoss(args, {"weight"}, results);
 }
 
 /// Logarithms are at least -100, as in LibTorch, so that the loss of a certain error is finite.

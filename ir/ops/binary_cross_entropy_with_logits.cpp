@@ -7,15 +7,7 @@ namespace cgc::ir {
 namespace {
 
 Status infer(const InferArgs &args, rules::Results &results) {
-  const TensorType &self = args.tensor("self");
-  if (args.tensor("target").sizes != self.sizes)
-    return rules::mismatch("target", rules::toString(self.sizes) + ", as 'self'",
-                           args.tensor("target"));
-  for (llvm::StringRef name : {"weight", "pos_weight"})
-    if (!args.isNone(name) && !rules::broadcastsTo(args.tensor(name).sizes, self.sizes))
-      return rules::mismatch(name, "broadcastable to " + rules::toString(self.sizes),
-                             args.tensor(name));
-  return rules::loss(args, {"self", "target", "weight", "pos_weight"}, results);
+  return rules::weightedLoss(args, {"weight", "pos_weight"}, results);
 }
 
 /// log(sigmoid(x)) = -softplus(-x).

@@ -4,12 +4,14 @@
 #include "ir/ops/loss_rules.h"
 
 namespace cgc::ir {
-namespace {
 
-/// The dimension of classes: 0 of a vector, else 1.
-int64_t classDim(const TensorType &scores) {
+int64_t rules::classDim(const TensorType &scores) {
   return scores.rank() == 1 ? 0 : 1;
 }
+
+namespace {
+
+using rules::classDim;
 
 /// `values` with each class's element multiplied by its weight.
 Value *weighted(OpBuilder &b, Value *values) {

@@ -6,6 +6,9 @@
 
 namespace cgc::ir::rules {
 
+/// The dimension of the classes in scores [C], [N, C] or [N, C, ...].
+int64_t classDim(const TensorType &scores);
+
 /// Adds the result of a loss of 'self', scores of C classes [C], [N, C] or [N, C, ...], for a
 /// 'target' of indices (i64) of its sizes without the classes, or of probabilities of self's sizes
 /// and dtype if `takesProbabilities`. 'weight', [C], is optional.

@@ -12,8 +12,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 Result<Values> define(OpBuilder &b) {
   Value *self = b.input("self");
-  const int64_t dim = self->tensor().rank() == 1 ? 0 : 1;
-  Value *logProbabilities = b.call(OpKind::LogSoftmax, {self, dim});
+  Value *logProbabilities = b.call(OpKind::LogSoftmax, {self, rules::classDim(self->tensor())});
   const double smoothing = b.number("label_smoothing");
   return isFloating(b.input("target")->tensor().dtype)
              ? rules::probabilityLoss(b, logProbabilities, smoothing)

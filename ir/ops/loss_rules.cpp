@@ -22,6 +22,19 @@ Status rules::loss(const InferArgs &args, std::initializer_list<llvm::StringRef>
   return reducedLoss(args, type.dtype, all.sizes, results);
 }
 
+Status rules::weightedLoss(const InferArgs &args, llvm::ArrayRef<llvm::StringRef> weights,
+                           Results &results) {
+  const TensorType &self = args.tensor("self"), &target = args.tensor("target");
+  if (target.sizes != self.sizes)
+    return mismatch("target", toString(self.sizes) + ", as 'self'", target);
+  for (llvm::StringRef name : weights) {
+    CGC_TRY(sameDType(args, "self", {name}));
+    if (!args.isNone(name) && !broadcastsTo(args.tensor(name).sizes, self.sizes))
+      return mismatch(name, "broadcastable to " + toString(self.sizes), args.tensor(name));
+  }
+  return loss(args, {"self", "target"}, results);
+}
+
 Values rules::reduced(OpBuilder &b, Value *losses) {
   switch (b.args().integer("reduction")) {
   case kMeanReduction:

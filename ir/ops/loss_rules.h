@@ -18,6 +18,10 @@ Status loss(const InferArgs &args, std::initializer_list<llvm::StringRef> operan
 Status reducedLoss(const InferArgs &args, DType dtype, llvm::ArrayRef<int64_t> sizes,
                    Results &results);
 
+/// As loss() for 'self', a 'target' of its sizes, and optional `weights`, which broadcast to them.
+Status weightedLoss(const InferArgs &args, llvm::ArrayRef<llvm::StringRef> weights,
+                    Results &results);
+
 /// The definition of the argument 'reduction'.
 Values reduced(OpBuilder &b, Value *losses);
 

@@ -3,6 +3,7 @@
 #include "passes/canonicalize/precision.h"
 
 #include "ir/op_views.h"
+#include "ir/ops/rules.h"
 #include "ir/rewriter.h"
 #include "passes/canonicalize/canonicalize.h"
 #include "passes/canonicalize/fold.h"
@@ -20,7 +21,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 namespace cgc::passes {
 namespace {
@@ -29,21 +29,9 @@ using ir::Arg;
 using ir::Node;
 using ir::OpKind;
 using ir::Value;
+using ir::rules::largestFinite;
 
 // ---- Numbers
-
-double largest(DType dtype) {
-  switch (dtype) {
-  case DType::F16:
-    return 65504;
-  case DType::BF16:
-    return 0x1.fep127;
-  case DType::F32:
-    return std::numeric_limits<float>::max();
-  default:
-    return std::numeric_limits<double>::max();
-  }
-}
 
 /// Returns the smallest magnitude that rounds to infinity in `dtype`: half a step past its largest
 /// number.
@@ -65,15 +53,15 @@ std::optional<double> fit(double number, DType dtype) {
   if (!(size >= overflowsAt(dtype)) || std::isinf(number))
     return number;
   for (DType wide : {DType::BF16, DType::F32, DType::F64})
-    if (size == largest(wide))
-      return std::copysign(largest(dtype), number);
+    if (size == largestFinite(wide))
+      return std::copysign(largestFinite(dtype), number);
   return std::nullopt;
 }
 
 std::string pastLargest(double number, DType dtype) {
   return llvm::formatv("{0:e}, which is past the largest number of {1}, {2}; choose another "
                        "precision",
-                       number, dtypeName(dtype), largest(dtype) < 1e5 ? "65504" : "3.4e38");
+                       number, dtypeName(dtype), largestFinite(dtype) < 1e5 ? "65504" : "3.4e38");
 }
 
 // ---- Elements
@@ -368,7 +356,7 @@ private:
       const double number = *arg.asNumber();
       std::optional<double> fitted = fit(number, precision_);
       if (!fitted && bounds) // No value of this dtype lies beyond the bound.
-        fitted = std::copysign(largest(precision_), number);
+        fitted = std::copysign(largestFinite(precision_), number);
       if (fitted && *fitted != number)
         arg = *fitted;
       else if (!fitted && fills)
