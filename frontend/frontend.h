@@ -136,7 +136,7 @@ struct PeerOptimizer {
   /// Limits of a parameter after each update.
   struct Clamp {
     std::string parameter;
-    double least = 0, most = 0;
+    double min = 0, max = 0;
   };
   std::vector<Clamp> clamps;
 };

@@ -101,7 +101,7 @@ public:
       optimizer_->step();
       const at::NoGradGuard noGrad;
       for (const PeerOptimizer::Clamp &clamp : options_.optimizer.clamps)
-        states_.at(clamp.parameter).clamp_(clamp.least, clamp.most);
+        states_.at(clamp.parameter).clamp_(clamp.min, clamp.max);
       loss = result.item<double>();
       return Status::ok();
     });

@@ -45,12 +45,12 @@ gradient::AttentionGradients gradient::attention(OpBuilder &b, const AttentionCa
   if (call.mask) // A row without a visible key has the weights 0, not NaN.
     weights = unless(b, b.call(OpKind::Eq, {scores, kHidden}), weights);
   Value *weighted = b.mul(weights, b.to(b.matmul(call.gradOut, b.transposed(call.value)), wide));
-  Value *slope = b.sub(weighted, b.mul(weights, b.sum(weighted, {-1}, /*keepDim=*/true)));
-  Value *scaled = b.mul(b.to(slope, dtype), call.scale);
+  Value *dS = b.sub(weighted, b.mul(weights, b.sum(weighted, {-1}, /*keepDim=*/true)));
+  Value *scaled = b.mul(b.to(dS, dtype), call.scale);
   return {.query = b.matmul(scaled, call.key),
           .key = b.matmul(b.transposed(scaled), call.query),
           .value = b.matmul(b.transposed(b.to(weights, dtype)), call.gradOut),
-          .mask = slope};
+          .mask = dS};
 }
 
 } // namespace cgc::ir

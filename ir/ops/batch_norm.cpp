@@ -42,8 +42,8 @@ Status backward(GradientBuilder &b) {
   const auto channels = [&](Value *value) { return b.reshape(value, perChannel); };
   Value *scale = b.call(OpKind::Rsqrt, {b.add(b.arg("running_var"), b.number("eps"))});
   if (b.needs("input")) {
-    Value *slope = b.input("weight") ? b.mul(scale, b.arg("weight")) : scale;
-    b.set("input", b.mul(b.grad(), channels(slope)));
+    Value *factor = b.input("weight") ? b.mul(scale, b.arg("weight")) : scale;
+    b.set("input", b.mul(b.grad(), channels(factor)));
   }
   if (b.needs("weight")) {
     Value *centered = b.sub(b.arg("input"), channels(b.input("running_mean")));

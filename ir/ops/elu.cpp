@@ -11,10 +11,10 @@ const OpDef defs::Elu = {
     .gradient = [](GradientBuilder &b) -> Status {
       const Arg &self = b.arg("self");
       const double scale = b.number("scale"), inner = b.number("input_scale");
-      Value *slope = b.call(OpKind::Exp, {b.mul(self, inner)});
-      slope = b.mul(slope, scale * inner * b.number("alpha"));
-      slope = b.call(OpKind::Where, {b.call(OpKind::Le, {self, 0}), slope, scale});
-      b.set("self", b.mul(b.grad(), slope));
+      Value *derivative = b.call(OpKind::Exp, {b.mul(self, inner)});
+      derivative = b.mul(derivative, scale * inner * b.number("alpha"));
+      derivative = b.call(OpKind::Where, {b.call(OpKind::Le, {self, 0}), derivative, scale});
+      b.set("self", b.mul(b.grad(), derivative));
       return Status::ok();
     },
     .doc = "scale * self where it is positive, else scale * alpha * (exp(input_scale * self) - 1), "

@@ -115,8 +115,8 @@ Status addedProduct(GradientBuilder &b, llvm::StringRef left, llvm::StringRef ri
 Status gated(GradientBuilder &b, double factor) {
   Value *scaledSelf = scaled(b, b.input("self"), factor);
   Value *gate = b.call(OpKind::Sigmoid, {scaledSelf});
-  Value *slope = b.add(b.mul(scaledSelf, b.call(OpKind::Rsub, {gate, 1.0})), 1.0);
-  b.set("self", b.mul(b.grad(), b.mul(gate, slope)));
+  Value *derivative = b.add(b.mul(scaledSelf, b.call(OpKind::Rsub, {gate, 1.0})), 1.0);
+  b.set("self", b.mul(b.grad(), b.mul(gate, derivative)));
   return Status::ok();
 }
 

@@ -10,9 +10,9 @@ const OpDef defs::Hardswish = {
     .infer = rules::unaryFloating,
     .gradient = [](GradientBuilder &b) -> Status {
       const Arg &self = b.arg("self");
-      Value *slope = b.add(b.div(self, 3.0), 0.5);
-      slope = b.call(OpKind::Where, {b.call(OpKind::Lt, {self, 3}), slope, 1.0});
-      b.set("self", b.mul(b.grad(), b.where(b.call(OpKind::Gt, {self, -3}), slope)));
+      Value *derivative = b.add(b.div(self, 3.0), 0.5);
+      derivative = b.call(OpKind::Where, {b.call(OpKind::Lt, {self, 3}), derivative, 1.0});
+      b.set("self", b.mul(b.grad(), b.where(b.call(OpKind::Gt, {self, -3}), derivative)));
       return Status::ok();
     },
     .doc = "self * clamp(self + 3, 0, 6) / 6, elementwise; floating dtypes.",

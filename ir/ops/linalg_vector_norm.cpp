@@ -46,11 +46,11 @@ Status backward(GradientBuilder &b) {
     b.set("self", b.mul(b.call(OpKind::Sign, {self}), share));
   } else {
     // |self| / norm to the power of order - 1, which is infinite at 0 for orders below 1.
-    Value *slope = gradient::power(b, b.call(OpKind::Abs, {self}), order - 1);
-    slope = b.div(slope, gradient::power(b, norm, order - 1));
-    slope = b.mul(b.call(OpKind::Sign, {self}), slope);
+    Value *derivative = gradient::power(b, b.call(OpKind::Abs, {self}), order - 1);
+    derivative = b.div(derivative, gradient::power(b, norm, order - 1));
+    derivative = b.mul(b.call(OpKind::Sign, {self}), derivative);
     isZero = order < 1 ? b.call(OpKind::Eq, {self, 0}) : isZero;
-    b.set("self", b.mul(grad, gradient::unless(b, isZero, slope)));
+    b.set("self", b.mul(grad, gradient::unless(b, isZero, derivative)));
   }
   return Status::ok();
 }

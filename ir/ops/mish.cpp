@@ -11,9 +11,9 @@ const OpDef defs::Mish = {
     .gradient = [](GradientBuilder &b) -> Status {
       const Arg &self = b.arg("self");
       Value *tanh = b.call(OpKind::Tanh, {b.call(OpKind::Softplus, {self})});
-      Value *slope = b.mul(self, b.call(OpKind::Sigmoid, {self}));
-      slope = b.mul(slope, b.call(OpKind::Rsub, {b.mul(tanh, tanh), 1.0}));
-      b.set("self", b.mul(b.grad(), b.add(tanh, slope)));
+      Value *derivative = b.mul(self, b.call(OpKind::Sigmoid, {self}));
+      derivative = b.mul(derivative, b.call(OpKind::Rsub, {b.mul(tanh, tanh), 1.0}));
+      b.set("self", b.mul(b.grad(), b.add(tanh, derivative)));
       return Status::ok();
     },
     .doc = "self * tanh(softplus(self)), elementwise; floating dtypes.",

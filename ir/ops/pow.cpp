@@ -31,15 +31,15 @@ Status backward(GradientBuilder &b) {
   }
   exponent = b.to(exponent, dtype);
   if (b.needs("self")) {
-    Value *slope = b.mul(exponent, b.call(OpKind::Pow, {base, b.sub(exponent, 1)}));
-    b.set("self",
-          b.call(OpKind::Where, {b.call(OpKind::Eq, {exponent, 0}), 0.0, b.mul(b.grad(), slope)}));
+    Value *derivative = b.mul(exponent, b.call(OpKind::Pow, {base, b.sub(exponent, 1)}));
+    b.set("self", b.call(OpKind::Where,
+                         {b.call(OpKind::Eq, {exponent, 0}), 0.0, b.mul(b.grad(), derivative)}));
   }
   if (b.needs("exponent")) {
     Value *isZero = b.call(OpKind::LogicalAnd,
                            {b.call(OpKind::Eq, {base, 0}), b.call(OpKind::Ge, {exponent, 0})});
-    Value *slope = b.mul(b.result(), b.call(OpKind::Log, {base}));
-    b.set("exponent", b.mul(b.grad(), b.call(OpKind::Where, {isZero, 0.0, slope})));
+    Value *derivative = b.mul(b.result(), b.call(OpKind::Log, {base}));
+    b.set("exponent", b.mul(b.grad(), b.call(OpKind::Where, {isZero, 0.0, derivative})));
   }
   return Status::ok();
 }

@@ -11,8 +11,8 @@ const OpDef defs::Softplus = {
     .gradient = [](GradientBuilder &b) -> Status {
       Value *scaled = b.mul(b.arg("self"), b.number("beta"));
       Value *isLinear = b.call(OpKind::Gt, {scaled, b.number("threshold")});
-      Value *slope = b.call(OpKind::Sigmoid, {scaled});
-      b.set("self", b.mul(b.grad(), b.call(OpKind::Where, {isLinear, 1.0, slope})));
+      Value *derivative = b.call(OpKind::Sigmoid, {scaled});
+      b.set("self", b.mul(b.grad(), b.call(OpKind::Where, {isLinear, 1.0, derivative})));
       return Status::ok();
     },
     .doc = "log(1 + exp(beta * self)) / beta, or self where beta * self exceeds threshold, "

@@ -14,9 +14,9 @@ const OpDef defs::Std = {
     .batch = batch::reduction,
     .gradient =
         [](GradientBuilder &b) {
-          Value *slope = b.div(b.grad(), b.mul(b.result(), 2.0));
+          Value *derivative = b.div(b.grad(), b.mul(b.result(), 2.0));
           return gradient::variance(
-              b, gradient::unless(b, b.call(OpKind::Eq, {b.result(), 0}), slope));
+              b, gradient::unless(b, b.call(OpKind::Eq, {b.result(), 0}), derivative));
         },
     .doc = "The standard deviation over the listed dimensions, or over all if there are none. "
            "correction, 1 if "

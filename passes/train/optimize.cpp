@@ -293,7 +293,7 @@ private:
   Value *clamped(const std::string &path, Value *value) {
     for (const ParameterClamp &clamp : options_.clamps)
       if (clamp.path == path)
-        value = call(OpKind::Clamp, {value, clamp.least, clamp.most});
+        value = call(OpKind::Clamp, {value, clamp.min, clamp.max});
     return value;
   }
 

@@ -92,17 +92,17 @@ Result<ParameterGroup> Reader::parseGroup(llvm::StringRef text) const {
   return group;
 }
 
-/// Reads `PATH=LEAST:MOST`.
+/// Reads `PATH=MIN:MAX`.
 Result<ParameterClamp> Reader::parseClamp(llvm::StringRef text) const {
   const auto [path, limits] = text.rsplit('=');
-  const auto [least, most] = limits.split(':');
+  const auto [min, max] = limits.split(':');
   ParameterClamp clamp{path.str()};
-  if (path.empty() || most.empty())
-    return wrong("clamp", text, "limits as PATH=LEAST:MOST;PATH=...");
-  CGC_ASSIGN_OR_RETURN(clamp.least, number("clamp", least, -HUGE_VAL));
-  CGC_ASSIGN_OR_RETURN(clamp.most, number("clamp", most, -HUGE_VAL));
-  if (clamp.least > clamp.most)
-    return wrong("clamp", text, "a least value that is not above the most");
+  if (path.empty() || max.empty())
+    return wrong("clamp", text, "limits as PATH=MIN:MAX;PATH=...");
+  CGC_ASSIGN_OR_RETURN(clamp.min, number("clamp", min, -HUGE_VAL));
+  CGC_ASSIGN_OR_RETURN(clamp.max, number("clamp", max, -HUGE_VAL));
+  if (clamp.min > clamp.max)
+    return wrong("clamp", text, "a minimum that is not above the maximum");
   return clamp;
 }
 

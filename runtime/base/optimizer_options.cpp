@@ -35,7 +35,7 @@ std::string groupText(const ParameterGroup &group) {
 }
 
 std::string clampText(const ParameterClamp &clamp) {
-  return clamp.path + "=" + numberText(clamp.least) + ":" + numberText(clamp.most);
+  return clamp.path + "=" + numberText(clamp.min) + ":" + numberText(clamp.max);
 }
 
 } // namespace

@@ -35,7 +35,7 @@ struct ParameterGroup {
 /// Limits of a parameter after each update.
 struct ParameterClamp {
   std::string path;
-  double least = 0, most = 0;
+  double min = 0, max = 0;
   bool operator==(const ParameterClamp &) const = default;
 };
 

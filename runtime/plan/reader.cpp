@@ -122,7 +122,7 @@ public:
     return group;
   }
   ParameterClamp unpack(const fb::ParameterClamp &c) {
-    return {text(c.path()), std::bit_cast<double>(c.least()), std::bit_cast<double>(c.most())};
+    return {text(c.path()), std::bit_cast<double>(c.min()), std::bit_cast<double>(c.max())};
   }
   TrainingStep unpack(const fb::Training &t) {
     TrainingStep step{text(t.method()), t.loss()};

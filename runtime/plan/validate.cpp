@@ -243,8 +243,8 @@ private:
         return fail("a group has a glob that is not printable text, or a wrong number");
     CGC_TRY(count(optimizer.clamps.size(), 0, kMaxItems, "clamps"));
     for (const ParameterClamp &clamp : optimizer.clamps)
-      if (!isPlanName(clamp.path) || !std::isfinite(clamp.least) || !std::isfinite(clamp.most) ||
-          clamp.least > clamp.most)
+      if (!isPlanName(clamp.path) || !std::isfinite(clamp.min) || !std::isfinite(clamp.max) ||
+          clamp.min > clamp.max)
         return fail("a clamp has a path that is not printable text, or wrong limits");
     if (optimizer.growthInterval < 0)
       return fail("the growth interval is negative");

@@ -178,8 +178,8 @@ fbs::Offset<fb::ParameterGroup> pack(fbs::FlatBufferBuilder &b, const ParameterG
 
 fbs::Offset<fb::ParameterClamp> pack(fbs::FlatBufferBuilder &b, const ParameterClamp &clamp) {
   return fb::CreateParameterClamp(b, b.CreateSharedString(clamp.path),
-                                  std::bit_cast<uint64_t>(clamp.least),
-                                  std::bit_cast<uint64_t>(clamp.most));
+                                  std::bit_cast<uint64_t>(clamp.min),
+                                  std::bit_cast<uint64_t>(clamp.max));
 }
 
 // Declared before packAll, which calls them.

@@ -58,7 +58,7 @@ template <class F> void fields(fb::ParameterGroupT &g, F &f) {
   f(g.lr_scale);
 }
 template <class F> void fields(fb::ParameterClampT &c, F &f) {
-  f(c.path), f(c.least), f(c.most);
+  f(c.path), f(c.min), f(c.max);
 }
 template <class F> void fields(fb::TrainingT &t, F &f) {
   f(t.method), f(t.loss), f(t.autocast), f(t.rule), f(t.schedule), f(t.numbers), f(t.nesterov);

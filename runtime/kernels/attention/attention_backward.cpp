@@ -25,24 +25,24 @@ Result<AttentionBackwardLaunch> checkAttentionBackward(const LaunchView &launch,
   const auto strides = [&](const OperandView &operand, int64_t rows) {
     return headStridesOf(operand, dtype, batch, heads, rows, width);
   };
-  const auto grad = strides(launch.reads[0], queries), q = strides(launch.reads[1], queries),
+  const auto dO = strides(launch.reads[0], queries), q = strides(launch.reads[1], queries),
              k = strides(launch.reads[2], keys), v = strides(launch.reads[3], keys),
-             gradQ = strides(launch.writes[0], queries), gradK = strides(launch.writes[1], keys),
-             gradV = strides(launch.writes[2], keys);
-  if (!grad || !q || !k || !v || !gradQ || !gradK || !gradV)
+             dQ = strides(launch.writes[0], queries), dK = strides(launch.writes[1], keys),
+             dV = strides(launch.writes[2], keys);
+  if (!dO || !q || !k || !v || !dQ || !dK || !dV)
     return refuseLaunch("all tensors [batch, heads, rows, width] need dense columns and rows at "
                         "multiples of 16 bytes");
   return AttentionBackwardLaunch{.queries = queries,
                                  .keys = keys,
                                  .causal = causal == 1,
                                  .scale = launch.floats[0],
-                                 .grad = *grad,
+                                 .dO = *dO,
                                  .q = *q,
                                  .k = *k,
                                  .v = *v,
-                                 .gradQ = *gradQ,
-                                 .gradK = *gradK,
-                                 .gradV = *gradV};
+                                 .dQ = *dQ,
+                                 .dK = *dK,
+                                 .dV = *dV};
 }
 
 #define CGC_ATTENTION_BACKWARD_CHECKS(WIDTH)                                                       \

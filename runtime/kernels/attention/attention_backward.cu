@@ -1,6 +1,6 @@
 // attention_backward_*: the gradients of q, k and v on tensor cores of sm_80 and later. A CTA
-// computes one head, whose rows it keeps in shared memory. It computes the weights again instead of
-// reading them, and each gradient has one adder, in a fixed order. Softmax in powers of two.
+// computes one head, whose rows it keeps in shared memory. It recomputes P instead of reading it,
+// and one warp accumulates each row of dQ, dK and dV, in a fixed order. Softmax in powers of two.
 #include "runtime/kernels/attention/attention_backward.h"
 
 #include "runtime/kernels/attention/heads.cuh"
@@ -25,8 +25,8 @@ template <class T> struct HeadRows {
 };
 
 template <class T> struct AttentionBackwardParameters {
-  HeadRows<const T> grad, q, k, v;
-  HeadRows<T> gradQ, gradK, gradV;
+  HeadRows<const T> dO, q, k, v;
+  HeadRows<T> dQ, dK, dV;
   int queries, keys;
   float scale;
   bool causal; ///< Query i attends to keys 0 to i.
@@ -117,131 +117,130 @@ __device__ float rowSum(float value) {
   return value + __shfl_xor_sync(0xffffffffu, value, 2);
 }
 
-/// What the weights of a query need: weight = 2^(score - base) * inverse, with the base of
-/// baseOf(). `delta` is the sum of weights times their gradients. Arrays over the queries, in
-/// shared memory.
-struct QueryNumbers {
-  float *base, *inverse, *delta;
+/// What the softmax of each query needs: P = 2^(S - max) * inverse, with the max of baseOf().
+/// `delta` is the sum of P * dP. Arrays over the queries, in shared memory.
+struct SoftmaxRows {
+  float *max, *inverse, *delta;
 };
 
-/// Computes the numbers and the gradients of queries `first` to `first` + 15.
+/// Computes the softmax and dQ of queries `first` to `first` + 15.
 template <class T, int kColumns>
-__device__ void queryGradients(const AttentionBackwardParameters<T> &p,
-                               const RowTile<T, kColumns> &q, const RowTile<T, kColumns> &grad,
-                               const RowTile<T, kColumns> &k, const RowTile<T, kColumns> &v,
-                               const QueryNumbers &numbers, int first, int lane) {
+__device__ void computeDQ(const AttentionBackwardParameters<T> &p, const RowTile<T, kColumns> &q,
+                          const RowTile<T, kColumns> &dO, const RowTile<T, kColumns> &k,
+                          const RowTile<T, kColumns> &v, const SoftmaxRows &softmax, int first,
+                          int lane) {
   const int row = first + lane / 4, column = lane % 4 * 2; // The lane's first ones.
   const int seen = p.causal ? min(p.keys, first + 16) : p.keys;
   const float scale = p.scale * kLog2e;
-  uint32_t queries[kColumns / 16][4], grads[kColumns / 16][4];
+  uint32_t queries[kColumns / 16][4], dORows[kColumns / 16][4];
   loadRows<T, kColumns>(queries, q, first, lane);
-  loadRows<T, kColumns>(grads, grad, first, lane);
+  loadRows<T, kColumns>(dORows, dO, first, lane);
 
-  // The scaled scores, and the gradients of the weights, of keys `key` to `key` + 15.
-  const auto products = [&](int key, float(&scores)[2][4], float(&slopes)[2][4]) {
-    multiplyRows<T, kColumns>(scores, queries, k, key, lane);
-    multiplyRows<T, kColumns>(slopes, grads, v, key, lane);
+  // The scaled scores S, and dP, of keys `key` to `key` + 15.
+  const auto products = [&](int key, float(&s)[2][4], float(&dP)[2][4]) {
+    multiplyRows<T, kColumns>(s, queries, k, key, lane);
+    multiplyRows<T, kColumns>(dP, dORows, v, key, lane);
 #pragma unroll
     for (int n = 0; n < 2; ++n)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int at = key + n * 8 + column + i % 2;
         const bool isSeen = at < p.keys && !(p.causal && at > row + i / 2 * 8);
-        scores[n][i] = isSeen ? scores[n][i] * scale : -INFINITY;
+        s[n][i] = isSeen ? s[n][i] * scale : -INFINITY;
       }
   };
 
-  float most[2] = {-INFINITY, -INFINITY}, sum[2] = {}, dot[2] = {};
+  float rowMax[2] = {-INFINITY, -INFINITY}, sum[2] = {}, product[2] = {};
 #pragma unroll 2
   for (int key = 0; key < seen; key += 16) {
-    float scores[2][4], slopes[2][4];
-    products(key, scores, slopes);
+    float s[2][4], dP[2][4];
+    products(key, s, dP);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      float highest = fmaxf(fmaxf(scores[0][2 * h], scores[0][2 * h + 1]),
-                            fmaxf(scores[1][2 * h], scores[1][2 * h + 1]));
+      float highest =
+          fmaxf(fmaxf(s[0][2 * h], s[0][2 * h + 1]), fmaxf(s[1][2 * h], s[1][2 * h + 1]));
       highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 1));
-      highest = fmaxf(fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 2)), most[h]);
-      const float base = baseOf(highest), factor = fastExp2(most[h] - base);
-      most[h] = highest;
+      highest = fmaxf(fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, 2)), rowMax[h]);
+      const float base = baseOf(highest), factor = fastExp2(rowMax[h] - base);
+      rowMax[h] = highest;
       sum[h] *= factor;
-      dot[h] *= factor;
+      product[h] *= factor;
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const float weight = fastExp2(scores[i / 2][2 * h + i % 2] - base);
-        sum[h] += weight;
-        dot[h] += weight * slopes[i / 2][2 * h + i % 2];
+        const float unnormalized = fastExp2(s[i / 2][2 * h + i % 2] - base);
+        sum[h] += unnormalized;
+        product[h] += unnormalized * dP[i / 2][2 * h + i % 2];
       }
     }
   }
   float base[2], inverse[2], delta[2];
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    base[h] = baseOf(most[h]);
+    base[h] = baseOf(rowMax[h]);
     inverse[h] = 1 / divisorOf(rowSum(sum[h]));
-    delta[h] = rowSum(dot[h]) * inverse[h];
+    delta[h] = rowSum(product[h]) * inverse[h];
     const int at = row + h * 8;
     if (lane % 4 == 0) {
-      numbers.base[at] = base[h];
-      numbers.inverse[at] = at < p.queries ? inverse[h] : 0; // Keys get nothing of other rows.
-      numbers.delta[at] = delta[h];
+      softmax.max[at] = base[h];
+      softmax.inverse[at] = at < p.queries ? inverse[h] : 0; // Keys get nothing of other rows.
+      softmax.delta[at] = delta[h];
     }
   }
 
   float sums[kColumns / 8][4] = {};
 #pragma unroll 2
   for (int key = 0; key < seen; key += 16) {
-    float scores[2][4], slopes[2][4];
-    products(key, scores, slopes);
+    float s[2][4], dP[2][4];
+    products(key, s, dP);
 #pragma unroll
     for (int n = 0; n < 2; ++n)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int h = i / 2;
-        scores[n][i] = fastExp2(scores[n][i] - base[h]) * inverse[h] * (slopes[n][i] - delta[h]);
+        s[n][i] = fastExp2(s[n][i] - base[h]) * inverse[h] * (dP[n][i] - delta[h]); // dS
       }
-    addRows<T, kColumns>(sums, scores, k, key, lane);
+    addRows<T, kColumns>(sums, s, k, key, lane);
   }
-  storeRows<T, kColumns>(p.gradQ, sums, p.scale, first, p.queries, lane);
+  storeRows<T, kColumns>(p.dQ, sums, p.scale, first, p.queries, lane);
 }
 
-/// Computes the gradients of keys and values `first` to `first` + 15.
+/// Computes dK and dV of keys `first` to `first` + 15.
 template <class T, int kColumns>
-__device__ void keyGradients(const AttentionBackwardParameters<T> &p, const RowTile<T, kColumns> &q,
-                             const RowTile<T, kColumns> &grad, const RowTile<T, kColumns> &k,
-                             const RowTile<T, kColumns> &v, const QueryNumbers &numbers, int first,
-                             int lane) {
+__device__ void computeDKAndDV(const AttentionBackwardParameters<T> &p,
+                               const RowTile<T, kColumns> &q, const RowTile<T, kColumns> &dO,
+                               const RowTile<T, kColumns> &k, const RowTile<T, kColumns> &v,
+                               const SoftmaxRows &softmax, int first, int lane) {
   const int row = first + lane / 4, column = lane % 4 * 2; // The lane's first key and query.
   const float scale = p.scale * kLog2e;
   uint32_t keys[kColumns / 16][4], values[kColumns / 16][4];
   loadRows<T, kColumns>(keys, k, first, lane);
   loadRows<T, kColumns>(values, v, first, lane);
-  float keySums[kColumns / 8][4] = {}, valueSums[kColumns / 8][4] = {};
+  float dKSums[kColumns / 8][4] = {}, dVSums[kColumns / 8][4] = {};
 #pragma unroll 1
   for (int query = p.causal ? first : 0; query < p.queries; query += 16) {
-    float weights[2][4], slopes[2][4];
-    multiplyRows<T, kColumns>(weights, keys, q, query, lane);
-    multiplyRows<T, kColumns>(slopes, values, grad, query, lane);
+    float s[2][4], dP[2][4];
+    multiplyRows<T, kColumns>(s, keys, q, query, lane);
+    multiplyRows<T, kColumns>(dP, values, dO, query, lane);
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
       const int at = query + n * 8 + column;
-      const float2 base = *reinterpret_cast<const float2 *>(numbers.base + at),
-                   inverse = *reinterpret_cast<const float2 *>(numbers.inverse + at),
-                   delta = *reinterpret_cast<const float2 *>(numbers.delta + at);
+      const float2 base = *reinterpret_cast<const float2 *>(softmax.max + at),
+                   inverse = *reinterpret_cast<const float2 *>(softmax.inverse + at),
+                   delta = *reinterpret_cast<const float2 *>(softmax.delta + at);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const bool isSecond = i % 2 == 1;
-        const float exponent = weights[n][i] * scale - (isSecond ? base.y : base.x);
+        const float exponent = s[n][i] * scale - (isSecond ? base.y : base.x);
         const bool isSeen = !(p.causal && row + i / 2 * 8 > at + i % 2);
-        weights[n][i] = isSeen ? fastExp2(exponent) * (isSecond ? inverse.y : inverse.x) : 0;
-        slopes[n][i] = weights[n][i] * (slopes[n][i] - (isSecond ? delta.y : delta.x));
+        s[n][i] = isSeen ? fastExp2(exponent) * (isSecond ? inverse.y : inverse.x) : 0; // P
+        dP[n][i] = s[n][i] * (dP[n][i] - (isSecond ? delta.y : delta.x));               // dS
       }
     }
-    addRows<T, kColumns>(valueSums, weights, grad, query, lane);
-    addRows<T, kColumns>(keySums, slopes, q, query, lane);
+    addRows<T, kColumns>(dVSums, s, dO, query, lane);
+    addRows<T, kColumns>(dKSums, dP, q, query, lane);
   }
-  storeRows<T, kColumns>(p.gradK, keySums, p.scale, first, p.keys, lane);
-  storeRows<T, kColumns>(p.gradV, valueSums, 1, first, p.keys, lane);
+  storeRows<T, kColumns>(p.dK, dKSums, p.scale, first, p.keys, lane);
+  storeRows<T, kColumns>(p.dV, dVSums, 1, first, p.keys, lane);
 }
 
 template <class T, int kColumns>
@@ -251,25 +250,25 @@ __global__ void __launch_bounds__(kBackwardMaxWarps * 32)
   griddepLaunchDependents();
   using Tile = RowTile<T, kColumns>;
   const int queryRows = paddedRows(p.queries), keyRows = paddedRows(p.keys);
-  const Tile q{reinterpret_cast<T *>(memory)}, grad{q.first + queryRows * Tile::kPitch},
-      k{grad.first + queryRows * Tile::kPitch}, v{k.first + keyRows * Tile::kPitch};
+  const Tile q{reinterpret_cast<T *>(memory)}, dO{q.first + queryRows * Tile::kPitch},
+      k{dO.first + queryRows * Tile::kPitch}, v{k.first + keyRows * Tile::kPitch};
   float *const floats = reinterpret_cast<float *>(v.first + keyRows * Tile::kPitch);
-  const QueryNumbers numbers{floats, floats + queryRows, floats + 2 * queryRows};
+  const SoftmaxRows softmax{floats, floats + queryRows, floats + 2 * queryRows};
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
 
   griddepWait();
   copyRows<kColumns>(q, p.q, p.queries);
-  copyRows<kColumns>(grad, p.grad, p.queries);
+  copyRows<kColumns>(dO, p.dO, p.queries);
   copyRows<kColumns>(k, p.k, p.keys);
   copyRows<kColumns>(v, p.v, p.keys);
   commitCopies();
   waitForCopies<0>();
   __syncthreads();
   for (int first = warp * 16; first < p.queries; first += warps * 16)
-    queryGradients<T, kColumns>(p, q, grad, k, v, numbers, first, lane);
+    computeDQ<T, kColumns>(p, q, dO, k, v, softmax, first, lane);
   __syncthreads();
   for (int first = warp * 16; first < p.keys; first += warps * 16)
-    keyGradients<T, kColumns>(p, q, grad, k, v, numbers, first, lane);
+    computeDKAndDV<T, kColumns>(p, q, dO, k, v, softmax, first, lane);
 }
 
 template <class T, int kColumns>
@@ -282,13 +281,13 @@ Result<KernelParameters> bindAttentionBackward(const LaunchView &launch,
   const auto write = [&](size_t i, const HeadStrides &strides) {
     return HeadRows<T>{static_cast<T *>(at.writes[i]), strides};
   };
-  return KernelParameters(AttentionBackwardParameters<T>{.grad = read(0, l.grad),
+  return KernelParameters(AttentionBackwardParameters<T>{.dO = read(0, l.dO),
                                                          .q = read(1, l.q),
                                                          .k = read(2, l.k),
                                                          .v = read(3, l.v),
-                                                         .gradQ = write(0, l.gradQ),
-                                                         .gradK = write(1, l.gradK),
-                                                         .gradV = write(2, l.gradV),
+                                                         .dQ = write(0, l.dQ),
+                                                         .dK = write(1, l.dK),
+                                                         .dV = write(2, l.dV),
                                                          .queries = int(l.queries),
                                                          .keys = int(l.keys),
                                                          .scale = float(l.scale),

@@ -11,9 +11,9 @@ namespace cgc {
 inline constexpr int64_t kBackwardRows = 16;
 inline constexpr int64_t kBackwardMaxWarps = 8;
 
-/// Dynamic shared memory in bytes: all rows of a head, padded to multiples of 16 rows, and the
-/// softmax's base, divisor and the product of weights and their gradients of each query. Rows are
-/// padded by 16 bytes against bank conflicts.
+/// Dynamic shared memory in bytes: all rows of a head, padded to multiples of 16 rows, and for
+/// each query its row max, the inverse of its row sum, and delta, the dot product of dO and the
+/// output. Rows are padded by 16 bytes against bank conflicts.
 constexpr int64_t attentionBackwardSharedBytes(int64_t queries, int64_t keys, int64_t width) {
   const int64_t q = (queries + kBackwardRows - 1) / kBackwardRows * kBackwardRows,
                 k = (keys + kBackwardRows - 1) / kBackwardRows * kBackwardRows;
@@ -35,7 +35,7 @@ struct AttentionBackwardLaunch {
   int64_t queries, keys;
   bool causal;
   double scale;
-  HeadStrides grad, q, k, v, gradQ, gradK, gradV;
+  HeadStrides dO, q, k, v, dQ, dK, dV;
 };
 /// Checks a launch of attentionBackwardKernel(dtype, width).
 Result<AttentionBackwardLaunch> checkAttentionBackward(const LaunchView &launch, DType dtype,

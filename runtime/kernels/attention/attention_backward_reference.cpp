@@ -1,4 +1,4 @@
-// References of attention_backward_*: the weights of each query over all keys at once.
+// References of attention_backward_*: P of each query over all keys at once.
 #include "runtime/kernels/attention/heads.h"
 #include "runtime/kernels/attention/softmax_guards.h"
 #include "runtime/kernels/reference_elements.h"
@@ -37,50 +37,49 @@ float product(const float *a, const float *b, int64_t count) {
 }
 
 /// sums += factor * row.
-void addRow(float *sums, float factor, const float *row, int64_t count) {
+void addScaled(float *sums, float factor, const float *row, int64_t count) {
   for (int64_t c = 0; c < count; ++c)
     sums[c] += factor * row[c];
 }
 
-/// The kernels round weights and their gradients to T for the tensor cores.
+/// The kernels round P and dS to T for the tensor cores.
 template <class T> void attentionBackward(const ReferenceArguments &a) {
   const auto [batches, heads, queries, keys, causal] = AttentionNumbers::of(a.ints);
   const int64_t width = a.reads[1].sizes[3];
   const auto scale = static_cast<float>(a.floats[0]);
   for (int64_t b = 0; b < batches; ++b)
     for (int64_t h = 0; h < heads; ++h) {
-      const auto grad = loadHead<T>(a.reads[0], b, h), q = loadHead<T>(a.reads[1], b, h),
+      const auto dO = loadHead<T>(a.reads[0], b, h), q = loadHead<T>(a.reads[1], b, h),
                  k = loadHead<T>(a.reads[2], b, h), v = loadHead<T>(a.reads[3], b, h);
-      std::vector<float> gradQ(q.size()), gradK(k.size()), gradV(v.size()), weights(keys),
-          slopes(keys);
+      std::vector<float> dQ(q.size()), dK(k.size()), dV(v.size()), p(keys), dP(keys);
       for (int64_t i = 0; i < queries; ++i) {
         const int64_t seen = causal ? std::min(keys, i + 1) : keys;
-        float most = -INFINITY, total = 0, delta = 0;
+        float rowMax = -INFINITY, sum = 0, delta = 0;
         for (int64_t j = 0; j < seen; ++j) {
-          weights[j] = product(&q[i * width], &k[j * width], width) * scale;
-          slopes[j] = product(&grad[i * width], &v[j * width], width);
-          most = std::fmax(most, weights[j]);
+          p[j] = product(&q[i * width], &k[j * width], width) * scale;
+          dP[j] = product(&dO[i * width], &v[j * width], width);
+          rowMax = std::fmax(rowMax, p[j]);
         }
-        const float base = baseOf(most);
+        const float base = baseOf(rowMax);
         for (int64_t j = 0; j < seen; ++j) {
-          weights[j] = std::exp(weights[j] - base);
-          total += weights[j];
+          p[j] = std::exp(p[j] - base);
+          sum += p[j];
         }
-        const float divisor = divisorOf(total);
+        const float divisor = divisorOf(sum);
         for (int64_t j = 0; j < seen; ++j) {
-          weights[j] /= divisor;
-          delta += weights[j] * slopes[j];
+          p[j] /= divisor;
+          delta += p[j] * dP[j];
         }
         for (int64_t j = 0; j < seen; ++j) {
-          const float slope = rounded<T>(weights[j] * (slopes[j] - delta));
-          addRow(&gradQ[i * width], slope * scale, &k[j * width], width);
-          addRow(&gradK[j * width], slope * scale, &q[i * width], width);
-          addRow(&gradV[j * width], rounded<T>(weights[j]), &grad[i * width], width);
+          const float dS = rounded<T>(p[j] * (dP[j] - delta));
+          addScaled(&dQ[i * width], dS * scale, &k[j * width], width);
+          addScaled(&dK[j * width], dS * scale, &q[i * width], width);
+          addScaled(&dV[j * width], rounded<T>(p[j]), &dO[i * width], width);
         }
       }
-      storeHead<T>(a.writes[0], b, h, gradQ);
-      storeHead<T>(a.writes[1], b, h, gradK);
-      storeHead<T>(a.writes[2], b, h, gradV);
+      storeHead<T>(a.writes[0], b, h, dQ);
+      storeHead<T>(a.writes[1], b, h, dK);
+      storeHead<T>(a.writes[2], b, h, dV);
     }
 }
 

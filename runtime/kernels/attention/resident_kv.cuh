@@ -135,7 +135,7 @@ __device__ void addValues(Score score, uint64_t values, const void *ones,
   for (int k = 0; k < kKeys / 16; ++k) {
     multiplyByRows<T>(accumulators.values, weights[k], descriptorAt(values, k * 16 * kRowBytes),
                       accumulate || k > 0);
-    multiplyByEqual<T>(accumulators.totals, weights[k], ones, accumulate || k > 0);
+    multiplyByConstant<T>(accumulators.totals, weights[k], ones, accumulate || k > 0);
   }
   wgmmaCommit();
 }

@@ -139,14 +139,14 @@ template <class T> struct BackwardParameters {
 };
 
 /// What the gradient of x needs of a channel: mean(g), and mean(g (x - mean)) / variance.
-struct Slope {
-  float mean, slope;
+struct ChannelGradient {
+  float mean, projection;
 
   __device__ float operator()(const Affine &affine, float g, float x) const {
-    return (g - mean - (x - affine.mean) * slope) * affine.scale;
+    return (g - mean - (x - affine.mean) * projection) * affine.scale;
   }
 };
-__device__ inline Slope slopeOf(const Sums &sums, float count, float invstd) {
+__device__ inline ChannelGradient channelGradientOf(const Sums &sums, float count, float invstd) {
   return {sums.gradient / count, sums.product / count * invstd * invstd};
 }
 

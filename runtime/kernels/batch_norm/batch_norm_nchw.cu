@@ -209,8 +209,8 @@ __global__ void __launch_bounds__(kBatchNormThreads, kBatchNormBlocksPerMultipro
   const Slice slice(p.table, gridDim.x - 1 - blockIdx.x);
   const Sums sums = splitsMerged(p.sums + slice.channel * p.table.splits, p.table.splits);
   const Affine affine = p.operands.affine(slice.channel);
-  const Slope slope =
-      slopeOf(sums, static_cast<float>(p.table.elements), p.operands.invstd[slice.channel]);
+  const ChannelGradient dxOf = channelGradientOf(sums, static_cast<float>(p.table.elements),
+                                                 p.operands.invstd[slice.channel]);
   if (slice.split == 0 && threadIdx.x == 0)
     storeGradients(p, slice.channel, sums);
   withWidth<T>(p.table.width, [&](auto width) {
@@ -228,7 +228,7 @@ __global__ void __launch_bounds__(kBatchNormThreads, kBatchNormBlocksPerMultipro
           for (int i = 0; i < kWidth; ++i) {
             const float value = x.value(b, i);
             const float g = p.operands.ofNormalized(affine, gradient.value(b, i), value);
-            dx[i] = slope(affine, g, value);
+            dx[i] = dxOf(affine, g, value);
           }
           storeFloats(p.dx + offset, dx);
         });

@@ -207,22 +207,22 @@ __global__ void __launch_bounds__(kBatchNormThreads, kBatchNormRowBlocksPerMulti
   constexpr int kWidth = Tile<T>::kWidth;
   const Tile<T> tile(p.table, gridDim.x - 1 - blockIdx.x);
   __shared__ Affine affines[Tile<T>::kMostChannels];
-  __shared__ Slope slopes[Tile<T>::kMostChannels];
+  __shared__ ChannelGradient channels[Tile<T>::kMostChannels];
   forMergedChannels(tile, p.sums, [&](uint32_t inTile, const Sums &sums) {
     const uint32_t channel = tile.firstChannel + inTile;
     affines[inTile] = p.operands.affine(channel);
-    slopes[inTile] =
-        slopeOf(sums, static_cast<float>(p.table.elements), p.operands.invstd[channel]);
+    channels[inTile] =
+        channelGradientOf(sums, static_cast<float>(p.table.elements), p.operands.invstd[channel]);
     if (tile.split == 0)
       storeGradients(p, channel, sums);
   });
   __syncthreads();
   Affine affine[kWidth];
-  Slope slope[kWidth];
+  ChannelGradient dxOf[kWidth];
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {
     affine[i] = affines[tile.ownChannel() + i];
-    slope[i] = slopes[tile.ownChannel() + i];
+    dxOf[i] = channels[tile.ownChannel() + i];
   }
   RowVectors<T> gradient, x;
   tile.forRows(
@@ -236,7 +236,7 @@ __global__ void __launch_bounds__(kBatchNormThreads, kBatchNormRowBlocksPerMulti
         for (int i = 0; i < kWidth; ++i) {
           const float value = x.value(b, i);
           const float g = p.operands.ofNormalized(affine[i], gradient.value(b, i), value);
-          dx[i] = slope[i](affine[i], g, value);
+          dx[i] = dxOf[i](affine[i], g, value);
         }
         storeFloats(p.dx + offset, dx);
       });

@@ -147,12 +147,12 @@ template <class T, BatchNormOrder order> void backward(const ReferenceArguments 
       resultOf<float>(a.writes[1])[channel] = ofProduct * invstd;
     if (a.writes[2].data)
       resultOf<float>(a.writes[2])[channel] = ofGradient;
-    const float mean = ofGradient / count, slope = ofProduct / count * invstd * invstd;
+    const float mean = ofGradient / count, projection = ofProduct / count * invstd * invstd;
     const Affine affine = operands.affine(channel);
     for (int64_t e = 0; e < channels.elements; ++e) {
       const int64_t at = channels.offset(channel, e);
       const float deviation = toFloat(operands.x[at]) - affine.mean;
-      dx[at] = fromFloat<T>((operands.ofNormalized(affine, at) - mean - deviation * slope) *
+      dx[at] = fromFloat<T>((operands.ofNormalized(affine, at) - mean - deviation * projection) *
                             affine.scale);
     }
   }

@@ -42,7 +42,7 @@ Result<GemmF32Launch> checkProduct(const LaunchView &launch, int64_t splitK, con
     return refuseLaunch("a has to be f32[m, k] and b f32[n, k], with rows or columns dense, of "
                         "multiples of 4 elements, and at multiples of 16 bytes");
   const auto rows = matrixOf(y, m, n);
-  if (!rows || rows->alongRows)
+  if (!rows || rows->mnMajor)
     return refuseLaunch("y has to be f32[m, n] with dense rows at multiples of 16 bytes");
   return GemmF32Launch{m, n, k, *matrixA, *matrixB, rows->stride};
 }

@@ -2,8 +2,8 @@
 // latency. A CTA, or a split-K cluster, computes 64 x 64 of y. Its two warpgroups take turns at the
 // steps of K, each with a ring that cp.async fills.
 //
-// wgmma multiplies each number as the sum of two of TF32: the upper 19 bits of the number itself,
-// which is all that wgmma reads, and the rest, rounded to TF32. Tensor cores round sums toward
+// Each operand is split in two (3xTF32): the big part is its upper 19 bits, which is all that wgmma
+// reads, and the small part is the remainder, rounded to TF32. Tensor cores round sums toward
 // zero, so that the products of each step are added to those before on CUDA cores (Ootomo and
 // Yokota, "Recovering single precision accuracy from Tensor Cores while surpassing the FP32
 // theoretical peak performance", 2022). The results are as exact as those of f32 products and sums,
@@ -29,7 +29,7 @@ struct GemmF32Matrix {
   const float *data;
   int64_t stride;
   int rows;
-  bool alongRows;
+  bool mnMajor;
 };
 
 struct GemmF32Parameters {
@@ -72,7 +72,7 @@ struct Step {
 };
 /// The memory of a warpgroup.
 struct Ring {
-  Step numbers[kStages], rests; ///< The rests are those of the step that is multiplied.
+  Step big[kStages], small; ///< The small parts are those of the step that is multiplied.
 };
 
 /// Shared memory. The rings are used again when all steps are multiplied. The parts of the
@@ -100,18 +100,18 @@ public:
   /// Begins at row row0 and column k0 of `matrix`, whose columns end at kEnd. Skips the steps of
   /// the other warpgroup.
   __device__ Copies(const GemmF32Matrix &matrix, int row0, int k0, int kEnd)
-      : alongRows_(matrix.alongRows) {
-    const int perLine = (alongRows_ ? kTile : kStep) / 4;
+      : mnMajor_(matrix.mnMajor) {
+    const int perLine = (mnMajor_ ? kTile : kStep) / 4;
     line_ = ownThread() / perLine;
     vector_ = ownThread() % perLine;
     lines_ = kWarpgroup / perLine;
-    const int row = row0 + (alongRows_ ? vector_ * 4 : line_);
-    const int k = k0 + (alongRows_ ? line_ : vector_ * 4);
-    from_ = matrix.data + (alongRows_ ? k * matrix.stride + row : row * matrix.stride + k);
-    ofCopy_ = lines_ * matrix.stride;
-    ofStep_ = kWarpgroups * (alongRows_ ? kStep * matrix.stride : kStep);
+    const int row = row0 + (mnMajor_ ? vector_ * 4 : line_);
+    const int k = k0 + (mnMajor_ ? line_ : vector_ * 4);
+    from_ = matrix.data + (mnMajor_ ? k * matrix.stride + row : row * matrix.stride + k);
+    copyStride_ = lines_ * matrix.stride;
+    stepStride_ = kWarpgroups * (mnMajor_ ? kStep * matrix.stride : kStep);
     left_ = kEnd - k;
-    if (alongRows_)
+    if (mnMajor_)
       copies_ = row < matrix.rows ? kCopies : 0;
     else
       copies_ = (matrix.rows - row + lines_ - 1) / lines_;
@@ -122,28 +122,28 @@ public:
 #pragma unroll
     for (int c = 0; c < kCopies; ++c) {
       const int line = line_ + c * lines_;
-      copyAsync(alongRows_ ? &tile.arrived(line, vector_) : &tile.at(line, vector_),
-                from_ + c * ofCopy_, c < copies_ && left_ > (alongRows_ ? c * lines_ : 0));
+      copyAsync(mnMajor_ ? &tile.arrived(line, vector_) : &tile.at(line, vector_),
+                from_ + c * copyStride_, c < copies_ && left_ > (mnMajor_ ? c * lines_ : 0));
     }
     left_ -= kWarpgroups * kStep;
-    from_ += ofStep_;
+    from_ += stepStride_;
   }
 
 private:
   const float *from_;
-  int64_t ofCopy_, ofStep_; ///< Elements to the next copy of a step, and to the next step.
-  int line_, vector_;       ///< Of the first copy.
-  int lines_;               ///< Between two copies.
-  int left_;                ///< Columns from that of the first copy to the last one.
-  int copies_;              ///< Those within the rows.
-  bool alongRows_;
+  int64_t copyStride_, stepStride_; ///< Elements to the next copy of a step, and to the next step.
+  int line_, vector_;               ///< Of the first copy.
+  int lines_;                       ///< Between two copies.
+  int left_;                        ///< Columns from that of the first copy to the last one.
+  int copies_;                      ///< Those within the rows.
+  bool mnMajor_;
 };
 
-/// The part of a number that wgmma does not read of it, rounded to the nearest number of TF32:
-/// adding half of the last place carries into the bits that count.
-__device__ float restOf(float x) {
-  const float rest = x - __uint_as_float(__float_as_uint(x) & 0xffffe000);
-  return __uint_as_float(__float_as_uint(rest) + 0x1000);
+/// The small part of a 3xTF32 split: what wgmma does not read of x, rounded to nearest. Adding half
+/// of the last place carries into the bits that count.
+__device__ float smallPart(float x) {
+  const float remainder = x - __uint_as_float(__float_as_uint(x) & 0xffffe000);
+  return __uint_as_float(__float_as_uint(remainder) + 0x1000);
 }
 
 /// One thread's part of a step of an operand: four rows, and four columns of each.
@@ -152,13 +152,13 @@ struct Block {
 
   /// Vector `column` of each row.
   __device__ static int column() { return ownThread() % 8; }
-  __device__ static int row(bool alongRows, int i) {
+  __device__ static int row(bool mnMajor, int i) {
     const int first = ownThread() / 8;
-    return alongRows ? first * 4 + i : first + i * (kTile / 4);
+    return mnMajor ? first * 4 + i : first + i * (kTile / 4);
   }
 
-  __device__ Block(bool alongRows, StepTile &tile) {
-    if (alongRows) {
+  __device__ Block(bool mnMajor, StepTile &tile) {
+    if (mnMajor) {
       float4 lines[4];
 #pragma unroll
       for (int j = 0; j < 4; ++j)
@@ -180,22 +180,22 @@ struct Block {
   }
 
   /// Stores the operands of wgmma. Rows that arrived as rows are in place.
-  __device__ void store(bool alongRows, StepTile &numbers, StepTile &rests) const {
+  __device__ void store(bool mnMajor, StepTile &big, StepTile &small) const {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const float4 v = rows[i];
-      if (alongRows)
-        numbers.at(row(true, i), column()) = v;
-      rests.at(row(alongRows, i), column()) =
-          make_float4(restOf(v.x), restOf(v.y), restOf(v.z), restOf(v.w));
+      if (mnMajor)
+        big.at(row(true, i), column()) = v;
+      small.at(row(mnMajor, i), column()) =
+          make_float4(smallPart(v.x), smallPart(v.y), smallPart(v.z), smallPart(v.w));
     }
   }
 };
 
 /// Starts products = a b^T for a step, the smallest products first.
-__device__ void multiplyStep(float (&products)[32], const Step &numbers, const Step &rests) {
-  const uint64_t a = tileDescriptor(&numbers.a), b = tileDescriptor(&numbers.b),
-                 restsOfA = tileDescriptor(&rests.a), restsOfB = tileDescriptor(&rests.b);
+__device__ void multiplyStep(float (&products)[32], const Step &big, const Step &small) {
+  const uint64_t a = tileDescriptor(&big.a), b = tileDescriptor(&big.b),
+                 smallA = tileDescriptor(&small.a), smallB = tileDescriptor(&small.b);
   const auto multiply = [&](uint64_t rows, uint64_t columns, bool accumulate) {
 #pragma unroll
     for (int k = 0; k < kStep / 8; ++k)
@@ -203,8 +203,8 @@ __device__ void multiplyStep(float (&products)[32], const Step &numbers, const S
                               accumulate || k > 0);
   };
   wgmmaFence();
-  multiply(restsOfA, b, false);
-  multiply(a, restsOfB, true);
+  multiply(smallA, b, false);
+  multiply(a, smallB, true);
   multiply(a, b, true);
   wgmmaCommit();
 }
@@ -233,8 +233,8 @@ __device__ Sums sumSteps(const GemmF32Parameters &p, Ring &ring, int m0, int n0,
   Copies copiesA(p.a, m0, first * kStep, p.k), copiesB(p.b, n0, first * kStep, p.k);
   const auto start = [&](int step) {
     if (step < steps) {
-      copiesA.start(ring.numbers[step % kStages].a);
-      copiesB.start(ring.numbers[step % kStages].b);
+      copiesA.start(ring.big[step % kStages].a);
+      copiesB.start(ring.big[step % kStages].b);
     }
     commitCopies();
   };
@@ -245,22 +245,22 @@ __device__ Sums sumSteps(const GemmF32Parameters &p, Ring &ring, int m0, int n0,
   Sums sums;
 #pragma unroll 1
   for (int s = 0; s < steps; ++s) {
-    Step &numbers = ring.numbers[s % kStages];
+    Step &big = ring.big[s % kStages];
     waitForCopies<kStages - 1>();
     syncWarpgroup();
-    const auto prepare = [&](bool alongRows, StepTile &numbers, StepTile &rests) {
-      const Block block(alongRows, numbers);
-      if (alongRows)
+    const auto prepare = [&](bool mnMajor, StepTile &big, StepTile &small) {
+      const Block block(mnMajor, big);
+      if (mnMajor)
         syncWarpgroup(); // All have read the lines that arrived.
-      block.store(alongRows, numbers, rests);
+      block.store(mnMajor, big, small);
       return block.rowSums();
     };
-    sums.rows = add(sums.rows, prepare(p.a.alongRows, numbers.a, ring.rests.a));
-    prepare(p.b.alongRows, numbers.b, ring.rests.b);
+    sums.rows = add(sums.rows, prepare(p.a.mnMajor, big.a, ring.small.a));
+    prepare(p.b.mnMajor, big.b, ring.small.b);
     fenceShared();
     syncWarpgroup();
     float products[32];
-    multiplyStep(products, numbers, ring.rests);
+    multiplyStep(products, big, ring.small);
     wgmmaWait<0>();
 #pragma unroll
     for (int i = 0; i < 32; ++i)
@@ -359,7 +359,7 @@ __global__ void __launch_bounds__(kThreads, 2) __cluster_dims__(kSplitK, 1, 1)
     const float ofRows[] = {sums.rows.x, sums.rows.y, sums.rows.z, sums.rows.w};
 #pragma unroll
     for (int i = 0; i < 4; ++i)
-      shared.rowSums[warpgroup * (kStep / 4) + Block::column()][Block::row(p.a.alongRows, i)] =
+      shared.rowSums[warpgroup * (kStep / 4) + Block::column()][Block::row(p.a.mnMajor, i)] =
           ofRows[i];
   }
   __syncthreads();
@@ -421,7 +421,7 @@ __global__ void __launch_bounds__(kThreads, 2) __cluster_dims__(kSplitK, 1, 1)
 
 GemmF32Matrix matrixOf(const LaunchAddresses &at, size_t read, const GemmF32Launch::Matrix &layout,
                        int64_t rows) {
-  return {static_cast<const float *>(at.reads[read]), layout.stride, int(rows), layout.alongRows};
+  return {static_cast<const float *>(at.reads[read]), layout.stride, int(rows), layout.mnMajor};
 }
 
 template <int64_t kSplitK>

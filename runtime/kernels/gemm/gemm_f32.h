@@ -18,7 +18,7 @@ inline constexpr std::array<int64_t, 8> kGemmF32Splits = {1, 2, 3, 4, 5, 6, 7, 8
 constexpr int64_t gemmF32ShareRows(int64_t splitK) {
   return (kGemmF32Tile + splitK - 1) / splitK;
 }
-/// The rings of two warpgroups, each with the memory of one more step for the rests of its numbers;
+/// The rings of two warpgroups, each with the memory of one more step for the small parts;
 /// and the sums of its share of a tile, and of all rows, that a CTA receives from the others, with
 /// a barrier. Two CTAs fit on an SM.
 inline constexpr uint32_t kGemmF32SharedBytes = [] {
@@ -50,10 +50,10 @@ constexpr int64_t gemmF32Tiles(int64_t extent) {
 
 /// A checked launch.
 struct GemmF32Launch {
-  /// A matrix [rows, k] whose elements lie side by side along k or along its rows.
+  /// A matrix [rows, k]: K-major, with elements side by side along k, or MN-major, along its rows.
   struct Matrix {
     int64_t stride; ///< From one such line to the next, in elements.
-    bool alongRows;
+    bool mnMajor;
   };
   int64_t m, n, k;
   Matrix a, b;

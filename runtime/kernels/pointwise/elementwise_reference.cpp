@@ -67,9 +67,9 @@ template <class T, class F> void withOp(ElementwiseOp op, F f) {
     return f([](float x, float z) { return z <= 0 ? 0 : x; });
   case ElementwiseOp::GeluBackward:
     return f([](float x, float z) {
-      const float slope = 0.5f * (1 + std::erf(z * 0.70710678118654752f)) +
-                          z * 0.39894228040143268f * std::exp(-0.5f * z * z);
-      return x * slope;
+      const float derivative = 0.5f * (1 + std::erf(z * 0.70710678118654752f)) +
+                               z * 0.39894228040143268f * std::exp(-0.5f * z * z);
+      return x * derivative;
     });
   case ElementwiseOp::Reciprocal:
     return f([](float x, float) { return 1 / x; });

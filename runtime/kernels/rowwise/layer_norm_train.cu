@@ -27,16 +27,16 @@ template <class T> struct StatisticsParameters {
 template <class T> struct BackwardParameters {
   const T *grad;
   const float *x, *mean, *rstd, *weight, *residual; ///< weight and residual may be null.
-  float *gradX;
-  T *copy;     ///< gradX rounded; may be null.
+  float *dX;
+  T *copy;     ///< dX rounded; may be null.
   float *sums; ///< [CTAs, 2, columns]: of the gradients of weight and bias.
   int64_t rows;
   int columns;
 };
 
-struct ParametersParameters {
+struct ReduceParameters {
   const float *sums;
-  float *gradWeight, *gradBias; ///< May be null.
+  float *dWeight, *dBias; ///< May be null.
   int partials, columns;
 };
 
@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(normBackwardThreads(kColumns))
       for (int i = 0; i < kVector; ++i)
         result[i] =
             (p.residual ? residual.v[k][i] : 0) + (grad.v[k][i] - sum - x.v[k][i] * product) * rstd;
-      storeFloats(p.gradX + first + column, result);
+      storeFloats(p.dX + first + column, result);
       if (p.copy)
         storeFloats(p.copy + first + column, result);
     });
@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(normBackwardThreads(kColumns))
 
 /// A CTA adds the partial sums of 32 columns, by eight warps.
 __global__ void __launch_bounds__(kNormParameterThreads)
-    normParameters(const __grid_constant__ ParametersParameters p) {
+    normParameters(const __grid_constant__ ReduceParameters p) {
   griddepLaunchDependents();
   griddepWait();
   constexpr int kWarps = kNormParameterThreads / 32;
@@ -222,7 +222,7 @@ __global__ void __launch_bounds__(kNormParameterThreads)
   parts[0][warp][lane] = weight;
   parts[1][warp][lane] = bias;
   __syncthreads();
-  float *const to = warp == 0 ? p.gradWeight : p.gradBias;
+  float *const to = warp == 0 ? p.dWeight : p.dBias;
   if (warp > 1 || column >= p.columns || !to)
     return;
   float sum = 0;
@@ -264,7 +264,7 @@ Result<KernelParameters> bindBackward(const LaunchView &launch, const LaunchAddr
                                                 .rstd = floats(at.reads[3]),
                                                 .weight = floats(at.reads[4]),
                                                 .residual = floats(at.reads[5]),
-                                                .gradX = static_cast<float *>(at.writes[0]),
+                                                .dX = static_cast<float *>(at.writes[0]),
                                                 .copy = static_cast<T *>(at.writes[1]),
                                                 .sums = static_cast<float *>(at.writes[2]),
                                                 .rows = l.rows,
@@ -273,11 +273,11 @@ Result<KernelParameters> bindBackward(const LaunchView &launch, const LaunchAddr
 
 Result<KernelParameters> bindParameters(const LaunchView &launch, const LaunchAddresses &at) {
   const NormTrainLaunch l = *checkNormParameters(launch);
-  return KernelParameters(ParametersParameters{.sums = floats(at.reads[0]),
-                                               .gradWeight = static_cast<float *>(at.writes[0]),
-                                               .gradBias = static_cast<float *>(at.writes[1]),
-                                               .partials = int(l.rows),
-                                               .columns = int(l.columns)});
+  return KernelParameters(ReduceParameters{.sums = floats(at.reads[0]),
+                                           .dWeight = static_cast<float *>(at.writes[0]),
+                                           .dBias = static_cast<float *>(at.writes[1]),
+                                           .partials = int(l.rows),
+                                           .columns = int(l.columns)});
 }
 
 } // namespace

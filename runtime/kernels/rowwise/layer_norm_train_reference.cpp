@@ -50,7 +50,7 @@ template <class T> void normBackward(const ReferenceArguments &a) {
   const int64_t warps = normBackwardThreads(columns) / 32;
   const int64_t blocks = elementsOf(a.writes[2]) / (2 * columns);
   std::vector<double> sums(blocks * 2 * columns);
-  std::vector<float> normalized(columns), slopes(columns), grad(columns);
+  std::vector<float> normalized(columns), dNormalized(columns), grad(columns);
   for (int64_t row = 0; row < rows; ++row) {
     const float *const x = rowOf(a.reads[1], row, columns), *const residual =
                                                                 rowOf(a.reads[5], row, columns);
@@ -59,16 +59,17 @@ template <class T> void normBackward(const ReferenceArguments &a) {
     loadRow(dataOf<T>(a.reads[0]) + row * columns, columns, grad.data());
     for (int64_t i = 0; i < columns; ++i) {
       normalized[i] = (x[i] - mean) * rstd;
-      slopes[i] = grad[i] * (weight ? weight[i] : 1);
+      dNormalized[i] = grad[i] * (weight ? weight[i] : 1);
       weightSums[i] += grad[i] * normalized[i];
       weightSums[columns + i] += grad[i];
     }
-    const float sum = sumOf(columns, [&](int64_t i) { return slopes[i]; }) / count,
+    const float sum = sumOf(columns, [&](int64_t i) { return dNormalized[i]; }) / count,
                 product =
-                    sumOf(columns, [&](int64_t i) { return slopes[i] * normalized[i]; }) / count;
+                    sumOf(columns, [&](int64_t i) { return dNormalized[i] * normalized[i]; }) /
+                    count;
     for (int64_t i = 0; i < columns; ++i) {
       const float value =
-          (residual ? residual[i] : 0) + (slopes[i] - sum - normalized[i] * product) * rstd;
+          (residual ? residual[i] : 0) + (dNormalized[i] - sum - normalized[i] * product) * rstd;
       resultOf<float>(a.writes[0])[row * columns + i] = value;
       if (a.writes[1].data)
         resultOf<T>(a.writes[1])[row * columns + i] = fromFloat<T>(value);

@@ -207,19 +207,19 @@ __device__ void multiplyByRows(float (&d)[32], const uint32_t (&a)[4], uint64_t 
 /// As multiplyByRows(), with a 16 x 8 tile b whose elements are all equal: each column of d gets the
 /// row sums of a, times that element.
 template <class T>
-__device__ void multiplyByEqual(float (&d)[4], const uint32_t (&a)[4], const void *b, bool accumulate) {
+__device__ void multiplyByConstant(float (&d)[4], const uint32_t (&a)[4], const void *b, bool accumulate) {
   const uint64_t descriptor =
       uint64_t((sharedAddress(b) & 0x3ffff) >> 4) | uint64_t(128 >> 4) << 16 | uint64_t(128 >> 4) << 32;
-#define CGC_MULTIPLY_BY_EQUAL(TYPE)                                                                \
+#define CGC_MULTIPLY_BY_CONSTANT(TYPE)                                                                \
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %9, 0; "                                            \
                "wgmma.mma_async.sync.aligned.m64n8k16.f32." TYPE "." TYPE " {%0, %1, %2, %3}, {%4, %5, %6, %7}, %8, p, 1, 1, 0; }" \
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                    \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor), "r"(int(accumulate)))
   if constexpr (std::is_same_v<T, __half>)
-    CGC_MULTIPLY_BY_EQUAL("f16");
+    CGC_MULTIPLY_BY_CONSTANT("f16");
   else
-    CGC_MULTIPLY_BY_EQUAL("bf16");
-#undef CGC_MULTIPLY_BY_EQUAL
+    CGC_MULTIPLY_BY_CONSTANT("bf16");
+#undef CGC_MULTIPLY_BY_CONSTANT
 }
 // clang-format on
 

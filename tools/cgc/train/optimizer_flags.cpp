@@ -33,7 +33,7 @@ void addOptimizerOptions(CLI::App &command, OptimizerFlags &flags, CLI::Option *
       "Factor on the learning rate: constant, linear, cosine (steps=, final_factor=) or step "
       "(step_size=, step_factor=), each with warmup=",
       "NAME[,NAME=VALUE]");
-  add("--clamp", flags.clamps, "Limits of parameters after each update", "PATH=LEAST:MOST;...");
+  add("--clamp", flags.clamps, "Limits of parameters after each update", "PATH=MIN:MAX;...");
 }
 
 namespace {
@@ -100,7 +100,7 @@ Result<OptimizerOptions> parseOptimizer(const OptimizerFlags &flags,
   for (const auto &[flag, text, how] :
        {std::tuple("--groups", flags.groups,
                    "globs are separated by '|', hyperparameters by ':' and groups by ';'"),
-        std::tuple("--clamp", flags.clamps, "limits are PATH=LEAST:MOST, separated by ';'")})
+        std::tuple("--clamp", flags.clamps, "limits are PATH=MIN:MAX, separated by ';'")})
     if (const size_t at = text.find_first_of(",{}"); at != std::string::npos)
       return Status(Code::Usage, fmt::format("{} '{}' has a '{}': {}", flag, text, text[at], how));
   std::vector<passes::PassOption> options;

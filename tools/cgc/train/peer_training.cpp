@@ -122,7 +122,7 @@ frontend::PeerOptimizer PeerTraining::peerOptimizer() const {
     result.groups[index].parameters.push_back(state.name);
   }
   for (const ParameterClamp &clamp : optimizer_.clamps)
-    result.clamps.push_back({clamp.path, clamp.least, clamp.most});
+    result.clamps.push_back({clamp.path, clamp.min, clamp.max});
   return result;
 }
 
