@@ -24,7 +24,7 @@ using torch::jit::Value;
 
 namespace {
 
-constexpr unsigned kMaxDepth = 64; ///< Bounds the nesting of blocks.
+constexpr unsigned kMaxBlockDepth = 64; ///< Bounds the nesting of blocks.
 
 /// Returns true if `matches` holds for a node of `block`, at any depth. Blocks that are nested too
 /// deep count as a match.
@@ -32,7 +32,7 @@ bool anyNode(const Block &block, llvm::function_ref<bool(const Node &)> matches,
              unsigned depth = 0) {
   return llvm::any_of(block.nodes(), [&](const Node *node) {
     return matches(*node) || llvm::any_of(node->blocks(), [&](const Block *inner) {
-             return depth >= kMaxDepth || anyNode(*inner, matches, depth + 1);
+             return depth >= kMaxBlockDepth || anyNode(*inner, matches, depth + 1);
            });
   });
 }

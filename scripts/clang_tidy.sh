@@ -8,6 +8,9 @@ cd "$(dirname "$0")/.."
 if (($#)); then files=("$@"); else mapfile -t files < <(scripts/changed_files.sh); fi
 database=build/release/compile_commands.json
 [[ -f $database ]] || { echo "clang_tidy.sh: $database is missing: cmake --preset release writes it" >&2; exit 1; }
+mkdir -p build/release/{tidy,headers}
+scripts/compile_commands.py build/release > build/release/tidy/compile_commands.json
+database=build/release/tidy/compile_commands.json
 sources=()
 for file in "${files[@]}"; do
   [[ -f $file ]] || { echo "clang_tidy.sh: there is no file $file" >&2; exit 1; }
@@ -32,11 +35,10 @@ if (($# == 0 && ${#sources[@]} > 60)); then
   echo "clang-tidy: ${#sources[@]} of ${#all[@]} changed files; clang_tidy.sh FILE... checks others"
 fi
 # A header may be among those that its target precompiles, which would define it twice: headers are checked without those.
-mkdir -p build/release/headers
 sed -E 's/ -include [^ ]*cmake_pch\.hxx//' "$database" > build/release/headers/compile_commands.json
 # Clang-tidy counts what it suppresses on stderr; its findings are on stdout. It includes what GCC has precompiled.
 # check FILE: checks one file.
-check() { clang-tidy-19 -p "build/release$([[ $1 != *.h ]] || echo /headers)" --quiet --extra-arg=-Wno-ignored-gch "$1" 2> /dev/null; }
+check() { clang-tidy-19 -p "build/release/$([[ $1 == *.h ]] && echo headers || echo tidy)" --quiet --extra-arg=-Wno-ignored-gch "$1" 2> /dev/null; }
 export -f check
 # shellcheck disable=SC2016
 printf '%s\0' "${sources[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -c 'check "$1"' -

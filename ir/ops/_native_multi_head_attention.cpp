@@ -23,7 +23,7 @@ Status checkMask(const InferArgs &args, llvm::ArrayRef<int64_t> scores) {
   return Status::ok();
 }
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferNativeMultiHeadAttention(const InferArgs &args, rules::Results &results) {
   const TensorType &query = args.tensor("query");
   if (query.rank() != 3 || !isFloating(query.dtype))
     return rules::mismatch("query", "[B, L, E] of a floating dtype", query);
@@ -57,7 +57,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 /// Linear, scaled_dot_product_attention, linear. LibTorch's fused layer gives masks other
 /// semantics: true excludes a key, and a row may have no key at all.
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineNativeMultiHeadAttention(OpBuilder &b) {
   Value *query = b.input("query");
   if (query != b.input("key") || query != b.input("value"))
     return rules::refuse("query, key and value are not one tensor");
@@ -86,7 +86,7 @@ const OpDef defs::NativeMha = {
               "mask=none, bool need_weights=true, bool average_attn_weights=true, int? "
               "mask_type=none) -> (Tensor, Tensor)",
     .traits = kPure | kAttention,
-    .infer = infer,
+    .infer = inferNativeMultiHeadAttention,
     .aten = "copy aten::_native_multi_head_attention",
     .batch =
         [](const BatchCall &call) {
@@ -100,7 +100,7 @@ const OpDef defs::NativeMha = {
           }
           return join.state();
         },
-    .decompose = define,
+    .decompose = defineNativeMultiHeadAttention,
     .doc = "The inference path of nn.MultiheadAttention. query, key, value [B, L, E] are projected "
            "by qkv_weight [3E, E], attended with num_head heads and projected by proj_weight [E, "
            "E]: [B, L, E]. The second result is the attention weights, or an empty tensor with "

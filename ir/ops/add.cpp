@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferAdd(const InferArgs &args, rules::Results &results) {
   CGC_ASSIGN_OR_RETURN(TensorType type, rules::pointwise(args, {"self", "other"}));
   CGC_TRY(rules::checkAlpha(args, type.dtype));
   return rules::addDense(results, type.dtype, type.sizes);
@@ -17,7 +17,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Add = {
     .schema = "(Tensor|number self, Tensor|number other, number alpha=1) -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
+    .infer = inferAdd,
     .evaluate = host::add,
     .gradient =
         [](GradientBuilder &b) {

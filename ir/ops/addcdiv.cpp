@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferAddcdiv(const InferArgs &args, rules::Results &results) {
   CGC_ASSIGN_OR_RETURN(TensorType type, rules::pointwise(args, {"self", "tensor1", "tensor2"}));
   if (!isFloating(type.dtype))
     return rules::refuse("expected a floating operand, got " + std::string(dtypeName(type.dtype)));
@@ -19,7 +19,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Addcdiv = {
     .schema = "(Tensor self, Tensor tensor1, Tensor tensor2, number value=1) -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
+    .infer = inferAddcdiv,
     .gradient = [](GradientBuilder &b) -> Status {
       b.set("self", b.grad());
       Value *grad = b.div(gradient::scaled(b, b.grad(), b.number("value")), b.arg("tensor2"));

@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferAddcmul(const InferArgs &args, rules::Results &results) {
   CGC_ASSIGN_OR_RETURN(TensorType type, rules::pointwise(args, {"self", "tensor1", "tensor2"}));
   if (!isFloating(type.dtype))
     return rules::refuse("expected a floating operand, got " + std::string(dtypeName(type.dtype)));
@@ -17,7 +17,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Addcmul = {
     .schema = "(Tensor self, Tensor tensor1, Tensor tensor2, number value=1) -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
+    .infer = inferAddcmul,
     .gradient = [](GradientBuilder &b) -> Status {
       b.set("self", b.grad());
       Value *grad = gradient::scaled(b, b.grad(), b.number("value"));

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferAddmm(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self"), &a = args.tensor("mat1"), &b = args.tensor("mat2");
   for (llvm::StringRef name : {"mat1", "mat2"})
     if (args.tensor(name).rank() != 2)
@@ -30,7 +30,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Addmm = {
     .schema = "(Tensor self, Tensor mat1, Tensor mat2, number beta=1, number alpha=1) -> Tensor",
     .traits = kPure | kGemm,
-    .infer = infer,
+    .infer = inferAddmm,
     .batch =
         [](const BatchCall &call) {
           return batch::Join(call)

@@ -7,7 +7,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferArange(const InferArgs &args, rules::Results &results) {
   // As in LibTorch: i64 counts exactly, all other dtypes count in double.
   const Arg &start = args["start"], &end = args["end"], &step = args["step"];
   bool integers = !start.is<double>() && !end.is<double>() && !step.is<double>();
@@ -46,7 +46,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Arange = {
     .schema = "(number start, number end, number step=1, dtype? dtype=none) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferArange,
     .batch =
         [](const BatchCall &call) {
           const bool counts = call.args.number("start") == 0 && call.args.number("step") == 1;

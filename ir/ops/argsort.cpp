@@ -6,13 +6,13 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferArgsort(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_TRY(rules::wrapDim("dim", args.integer("dim"), self.rank()).status());
   return rules::addDense(results, DType::I64, self.sizes);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineArgsort(OpBuilder &b) {
   Node *sorted =
       b.callNode(OpKind::Sort, {b.arg("self"), b.arg("stable"), b.arg("dim"), b.arg("descending")});
   return Values{sorted->result(1)};
@@ -23,9 +23,9 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::Argsort = {
     .schema = "(Tensor self, bool stable=false, int dim=-1, bool descending=false) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferArgsort,
     .gradient = gradient::none,
-    .decompose = define,
+    .decompose = defineArgsort,
     .doc = "The indices (i64) of the second result of sort.",
 };
 

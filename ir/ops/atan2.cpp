@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferAtan2(const InferArgs &args, rules::Results &results) {
   CGC_ASSIGN_OR_RETURN(TensorType type, rules::pointwise(args, {"self", "other"}));
   return rules::addDense(results, isFloating(type.dtype) ? type.dtype : DType::F32, type.sizes);
 }
@@ -15,7 +15,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Atan2 = {
     .schema = "(Tensor self, Tensor other) -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
+    .infer = inferAtan2,
     .gradient = [](GradientBuilder &b) -> Status {
       const DType dtype = b.result()->tensor().dtype;
       Value *self = b.to(b.input("self"), dtype), *other = b.to(b.input("other"), dtype);

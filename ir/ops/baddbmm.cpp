@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferBaddbmm(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self"), &a = args.tensor("batch1"),
                    &b = args.tensor("batch2");
   for (llvm::StringRef name : {"batch1", "batch2"})
@@ -36,7 +36,7 @@ const OpDef defs::Baddbmm = {
     .schema =
         "(Tensor self, Tensor batch1, Tensor batch2, number beta=1, number alpha=1) -> Tensor",
     .traits = kPure | kGemm,
-    .infer = infer,
+    .infer = inferBaddbmm,
     .batch =
         [](const BatchCall &call) {
           return batch::Join(call)

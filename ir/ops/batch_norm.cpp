@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferBatchNorm(const InferArgs &args, rules::Results &results) {
   const TensorType &input = args.tensor("input");
   if (args.boolean("training"))
     return rules::refuse(
@@ -32,7 +32,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 }
 
 /// The running statistics get no gradient, as in LibTorch.
-Status backward(GradientBuilder &b) {
+Status backwardBatchNorm(GradientBuilder &b) {
   const TensorType &type = b.input("input")->tensor();
   Dims perChannel(type.sizes.size() - 1, 1), others;
   perChannel.front() = type.sizes[1];
@@ -61,7 +61,7 @@ const OpDef defs::BatchNorm = {
     .schema = "(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
               "running_var, bool training, float momentum, float eps) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferBatchNorm,
     .aten = "copy aten::batch_norm(..., true)",
     .batch =
         [](const BatchCall &call) {
@@ -71,7 +71,7 @@ const OpDef defs::BatchNorm = {
             join.add(call.args[name], {1}); // The channels.
           return join.state();
         },
-    .gradient = backward,
+    .gradient = backwardBatchNorm,
     .doc = "(input - running_mean) / sqrt(running_var + eps) * weight + bias for input [N, C, "
            "...]; all others [C]. Without channels, weight and bias must be none. Only "
            "training=false.",

@@ -4,7 +4,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferBernoulli(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   if (args.isNone("p") && !isFloating(self.dtype))
     return rules::mismatch("self", "of a floating dtype", self);
@@ -18,7 +18,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Bernoulli = {
     .schema = "(Tensor self, float? p=none) -> Tensor",
     .traits = kOpaque,
-    .infer = infer,
+    .infer = inferBernoulli,
     .doc = "1 with probability p or, without p, with the probability that self has there, else 0; "
            "fresh in each run; the dtype of self. `random-numbers` computes it.",
 };

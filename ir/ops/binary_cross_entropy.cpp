@@ -6,12 +6,12 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferBinaryCrossEntropy(const InferArgs &args, rules::Results &results) {
   return rules::weightedLoss(args, {"weight"}, results);
 }
 
 /// Logarithms are at least -100, as in LibTorch, so that the loss of a certain error is finite.
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineBinaryCrossEntropy(OpBuilder &b) {
   Value *self = b.input("self"), *target = b.input("target");
   const auto bounded = [&](Value *logarithm) {
     return b.call(OpKind::ClampMin, {logarithm, -100.0});
@@ -28,8 +28,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::BinaryCrossEntropy = {
     .schema = "(Tensor self, Tensor target, Tensor? weight=none, int reduction=1) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferBinaryCrossEntropy,
+    .decompose = defineBinaryCrossEntropy,
     .doc = "-weight * (target * log(self) + (1 - target) * log(1 - self)), elementwise and then "
            "reduced, "
            "with logarithms of at least -100. self are probabilities.",

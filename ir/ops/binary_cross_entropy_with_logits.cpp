@@ -6,12 +6,12 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferBinaryCrossEntropyWithLogits(const InferArgs &args, rules::Results &results) {
   return rules::weightedLoss(args, {"weight", "pos_weight"}, results);
 }
 
 /// log(sigmoid(x)) = -softplus(-x).
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineBinaryCrossEntropyWithLogits(OpBuilder &b) {
   Value *self = b.input("self"), *target = b.input("target"), *positive = b.input("pos_weight");
   Value *negative = b.mul(b.call(OpKind::Rsub, {target, 1.0}), self);
   Value *softplus = b.call(OpKind::Softplus, {b.neg(self)});
@@ -29,8 +29,8 @@ const OpDef defs::BceWithLogits = {
     .schema = "(Tensor self, Tensor target, Tensor? weight=none, Tensor? pos_weight=none, int "
               "reduction=1) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferBinaryCrossEntropyWithLogits,
+    .decompose = defineBinaryCrossEntropyWithLogits,
     .doc = "binary_cross_entropy of sigmoid(self), without a loss of accuracy for large "
            "magnitudes; the "
            "part of the target counts pos_weight times.",

@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferBitwiseNot(const InferArgs &args, rules::Results &results) {
   if (!args.isTensor("self"))
     return rules::refuse("expected 'self' to be a tensor, got a number");
   const TensorType &self = args.tensor("self");
@@ -19,7 +19,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::BitwiseNot = {
     .schema = "(Tensor|number self) -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
+    .infer = inferBitwiseNot,
     .evaluate = host::bitwiseNot,
     .doc = "Flips every bit of an integer, negates a bool.",
 };

@@ -4,7 +4,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferBitwiseRightShift(const InferArgs &args, rules::Results &results) {
   CGC_ASSIGN_OR_RETURN(TensorType type, rules::pointwise(args, {"self", "other"}));
   if (isFloating(type.dtype) || type.dtype == DType::Bool)
     return rules::refuse("expected integer operands, got " + std::string(dtypeName(type.dtype)));
@@ -16,7 +16,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::BitwiseRightShift = {
     .schema = "(Tensor|number self, Tensor|number other) -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
+    .infer = inferBitwiseRightShift,
     .aten = "aten::bitwise_right_shift.Tensor_out",
     .doc = "self >> other, broadcast, with copies of the sign bit; integers.",
 };

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCat(const InferArgs &args, rules::Results &results) {
   auto tensors = args.tensors("tensors");
   if (tensors.empty())
     return rules::refuse("expected 'tensors' to have an element");
@@ -47,7 +47,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Cat = {
     .schema = "(Tensor[] tensors, int dim=0) -> Tensor",
     .traits = kPure | kMove | kAnyStrides,
-    .infer = infer,
+    .infer = inferCat,
     .batch =
         [](const BatchCall &call) {
           const int64_t dim = batch::dimOf(call, call.result());

@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCdist(const InferArgs &args, rules::Results &results) {
   const TensorType &x1 = args.tensor("x1"), &x2 = args.tensor("x2");
   for (llvm::StringRef name : {"x1", "x2"})
     if (args.tensor(name).rank() < 2 || !isFloating(args.tensor(name).dtype))
@@ -30,7 +30,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Cdist = {
     .schema = "(Tensor x1, Tensor x2, float p=2.0, int? compute_mode=none) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferCdist,
     .aten = "copy aten::cdist",
     .batch =
         [](const BatchCall &call) { // As x1 times x2 transposed.

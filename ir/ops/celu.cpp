@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCelu(OpBuilder &b) {
   const double alpha = b.number("alpha");
   if (alpha == 0)
     return rules::refuse("expected 'alpha' not to be 0");
@@ -18,7 +18,7 @@ const OpDef defs::Celu = {
     .schema = "(Tensor self, number alpha=1.0) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,
-    .decompose = define,
+    .decompose = defineCelu,
     .doc = "elu that is smooth for every alpha, elementwise; floating dtypes.",
 };
 

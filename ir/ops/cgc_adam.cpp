@@ -4,12 +4,12 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcAdam(const InferArgs &args, rules::Results &results) {
   return rules::optimizerUpdate(args, results, {"parameters", "exp_avgs", "exp_avg_sqs"});
 }
 
 /// What depends on the step and not on the parameter is computed in f64, as in Python.
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcAdam(OpBuilder &b) {
   if (std::optional<Values> split =
           rules::splitByDType(b, {"parameters", "gradients", "exp_avgs", "exp_avg_sqs"}))
     return *split;
@@ -50,8 +50,8 @@ const OpDef defs::Adam = {
         "beta2=0.999, float eps=1e-08, float weight_decay=0.0, bool decoupled=false, "
         "dtype? copy=none) -> Tensor[]",
     .traits = kPure | kMove,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferCgcAdam,
+    .decompose = defineCgcAdam,
     .doc =
         "torch.optim.Adam, or AdamW if decoupled: g = gradient * scale; weight_decay * parameter "
         "is added to g or, if decoupled, parameter = parameter * (1 - lr * weight_decay) first; m "

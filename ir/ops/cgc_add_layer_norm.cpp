@@ -4,7 +4,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcAddLayerNorm(const InferArgs &args, rules::Results &results) {
   const TensorType &input = args.tensor("input");
   if (input.rank() < 1 || !isFloating(input.dtype))
     return rules::mismatch("input", "[..., E] of a floating dtype", input);
@@ -30,7 +30,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addRowStatistics(args, results);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcAddLayerNorm(OpBuilder &b) {
   Value *input = b.input("input"), *addend = b.input("addend");
   Value *sum = addend ? b.add(input, addend) : input;
   const DType dtype = sum->tensor().dtype;
@@ -51,13 +51,13 @@ const OpDef defs::AddLayerNorm = {
     .schema = "(Tensor input, Tensor? addend=none, Tensor? weight=none, Tensor? bias=none, float "
               "eps=1e-05, bool row_statistics=false) -> (Tensor, Tensor, Tensor?)",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferCgcAddLayerNorm,
     .rowArgs =
         [](const InferArgs &args) {
           // Row statistics have the rows of all sequences in one dimension.
           return args.boolean("row_statistics") ? RowArgs() : RowArgs{"input", "addend"};
         },
-    .decompose = define,
+    .decompose = defineCgcAddLayerNorm,
     .doc = "Two results. The first is input [..., E] plus addend, whose sizes are the last ones of "
            "input's, or input itself without an addend. The second is that sum, rounded to its "
            "dtype and normalized to zero mean and unit variance over the last dimension, times "

@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcAttention(const InferArgs &args, rules::Results &results) {
   const TensorType &query = args.tensor("query"), &key = args.tensor("key");
   if (query.rank() != 4 || !isFloating(query.dtype))
     return rules::mismatch("query", "[B, H, L, D] of a floating dtype", query);
@@ -27,7 +27,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 }
 
 /// One call of cgc.attention_backward for 16 bits without a mask; else ordinary ops.
-Status backward(GradientBuilder &b) {
+Status backwardCgcAttention(GradientBuilder &b) {
   Value *query = b.input("query"), *key = b.input("key"), *value = b.input("value");
   const Dims sizes = query->tensor().sizes;
   const int64_t batch = sizes[0], heads = sizes[1], queries = sizes[2], width = sizes[3];
@@ -57,7 +57,7 @@ Status backward(GradientBuilder &b) {
   return Status::ok();
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcAttention(OpBuilder &b) {
   Value *heads =
       b.call(OpKind::Attention, {b.arg("query"), b.arg("key"), b.arg("value"), b.arg("attn_mask"),
                                  0.0, b.arg("is_causal"), b.arg("scale")});
@@ -72,13 +72,13 @@ const OpDef defs::FusedAttention = {
     .schema = "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=none, bool "
               "is_causal=false, float scale) -> Tensor",
     .traits = kPure | kAttention,
-    .infer = infer,
+    .infer = inferCgcAttention,
     .readsStrides =
         [](const InferArgs &, llvm::StringRef name, const TensorType &type) {
           return name != "attn_mask" && (type.strides.back() == 1 || type.sizes.back() == 1);
         },
-    .gradient = backward,
-    .decompose = define,
+    .gradient = backwardCgcAttention,
+    .decompose = defineCgcAttention,
     .doc = "Scaled dot-product attention of query [B, H, L, D] with key and value [B, H, S, D], "
            "which may have any strides, usually those of slices of one packed projection. The "
            "result is token-major, with the heads of a token side by side: [B, L, H * D]. "

@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcAttentionBackward(const InferArgs &args, rules::Results &results) {
   const TensorType &query = args.tensor("query"), &key = args.tensor("key");
   if (query.rank() != 4 || !isFloating(query.dtype))
     return rules::mismatch("query", "[B, H, L, D] of a floating dtype", query);
@@ -34,7 +34,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 }
 
 /// In f32 for 16 bits.
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcAttentionBackward(OpBuilder &b) {
   const DType dtype = b.input("query")->tensor().dtype;
   const auto wide = [&](llvm::StringRef name) {
     return b.to(b.input(name), dtypeSize(dtype) == 2 ? DType::F32 : dtype);
@@ -60,12 +60,12 @@ const OpDef defs::AttentionBackward = {
     .schema = "(Tensor grad_out, Tensor query, Tensor key, Tensor value, bool is_causal=false, "
               "float scale, bool packed=false) -> Tensor[]",
     .traits = kPure | kAttention,
-    .infer = infer,
+    .infer = inferCgcAttentionBackward,
     .readsStrides =
         [](const InferArgs &, llvm::StringRef, const TensorType &type) {
           return type.strides.back() == 1 || type.sizes.back() == 1;
         },
-    .decompose = define,
+    .decompose = defineCgcAttentionBackward,
     .doc = "The gradients of query [B, H, L, D], key and value [B, H, S, D] from that of the "
            "result of attention without a mask, grad_out [B, H, L, D], with the is_causal and "
            "scale of cgc.attention: [B, L, H, D] and two of [B, S, H, D]. With packed, which needs "

@@ -4,7 +4,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcAvgPool2dBackward(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   llvm::SmallVector<Inferred, 1> pooled;
   CGC_TRY(rules::averagePool<2>(args, pooled));
@@ -22,7 +22,7 @@ const OpDef defs::AvgPool2dBackward = {
     .schema = "(Tensor grad_output, Tensor self, int[] kernel_size, int[] stride, int[] padding, "
               "bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferCgcAvgPool2dBackward,
     .aten = "aten::avg_pool2d_backward.grad_input",
     .doc = "The gradient of self [N, C, H, W] (or without N): each element of grad_output spread "
            "over its window.",

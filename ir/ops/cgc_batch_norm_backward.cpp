@@ -4,7 +4,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcBatchNormBackward(const InferArgs &args, rules::Results &results) {
   const TensorType &input = args.tensor("input");
   if (args.tensor("grad_out").sizes != input.sizes)
     return rules::mismatch("grad_out", "of the sizes of 'input'", args.tensor("grad_out"));
@@ -29,7 +29,7 @@ const OpDef defs::BatchNormBackward = {
     .schema = "(Tensor grad_out, Tensor input, Tensor? weight, Tensor mean, Tensor invstd, float "
               "eps, Tensor? bias=none, bool relu=false, bool channels_last=false) -> Tensor[]",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferCgcBatchNormBackward,
     .doc =
         "The gradients of input and, with a weight, of weight and bias, from the results mean and "
         "invstd of batch_norm_train. With relu, grad_out is the gradient of relu's result; bias "

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcBatchNormTrain(const InferArgs &args, rules::Results &results) {
   const TensorType &input = args.tensor("input");
   if (input.rank() < 2 || !isFloating(input.dtype))
     return rules::mismatch("input", "[N, C, ...] of a floating dtype", input);
@@ -39,7 +39,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return Status::ok();
 }
 
-Status backward(GradientBuilder &b) {
+Status backwardCgcBatchNormTrain(GradientBuilder &b) {
   if (b.input("residual") || b.arg("relu") != Arg(false) || b.arg("channels_last") != Arg(false))
     return rules::refuse("passes fuse and reorder after gradients are taken");
   for (unsigned i = 1; i < b.node().numResults(); ++i)
@@ -72,8 +72,8 @@ const OpDef defs::BatchNormTrain = {
         "channels_last=false) -> "
         "Tensor[]",
     .traits = kPure | kReduction,
-    .infer = infer,
-    .gradient = backward,
+    .infer = inferCgcBatchNormTrain,
+    .gradient = backwardCgcBatchNormTrain,
     .doc =
         "input [N, C, ...], or [N, ..., C], normalized by the mean and the biased variance of each "
         "channel, plus "

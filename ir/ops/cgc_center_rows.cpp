@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcCenterRows(const InferArgs &args, rules::Results &results) {
   const TensorType &weight = args.tensor("weight");
   if (weight.rank() != 2 || weight.dtype != DType::F32)
     return rules::mismatch("weight", "f32[N,K]", weight);
@@ -16,7 +16,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, DType::F32, weight.sizes);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcCenterRows(OpBuilder &b) {
   Value *mean = b.call(OpKind::Mean, {b.arg("weight"), Arg::ints(Dims{1}), true});
   return Values{b.sub(b.arg("weight"), mean)};
 }
@@ -26,8 +26,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::CenterRows = {
     .schema = "(Tensor weight, dtype dtype) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferCgcCenterRows,
+    .decompose = defineCgcCenterRows,
     .doc =
         "weight, f32 [N, K], with each row's mean subtracted, in numbers that dtype, f16 or bf16, "
         "can represent. Some are not rounded to nearest, so that each row sums to nearly 0. For "

@@ -4,7 +4,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcConvolutionBackward(const InferArgs &args, rules::Results &results) {
   const TensorType &input = args.tensor("input"), &weight = args.tensor("weight");
   CGC_TRY(rules::sameDType(args, "input", {"weight", "grad_output"}));
   if (input.rank() < 3 || !isFloating(input.dtype))
@@ -31,7 +31,7 @@ const OpDef defs::ConvolutionBackward = {
               "int[] dilation, bool transposed, int[] output_padding, int groups, bool[] "
               "output_mask) -> Tensor[]",
     .traits = kPure | kGemm,
-    .infer = infer,
+    .infer = inferCgcConvolutionBackward,
     .doc = "The gradients of input, weight and bias [O], of those that output_mask asks for. input "
            "has a batch dimension.",
 };

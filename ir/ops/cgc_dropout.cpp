@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcDropout(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   if (!isFloating(self.dtype))
     return rules::mismatch("self", "of a floating dtype", self);
@@ -27,7 +27,7 @@ Status dropGradient(GradientBuilder &b) {
   return Status::ok();
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcDropout(OpBuilder &b) {
   Value *self = b.input("self");
   const double p = b.number("p");
   if (p == 1)
@@ -43,9 +43,9 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::TrainDropout = {
     .schema = "(Tensor self, Tensor seed, Tensor offset, float p, int stream) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferCgcDropout,
     .gradient = dropGradient,
-    .decompose = define,
+    .decompose = defineCgcDropout,
     .doc =
         "self / (1 - p) where cgc.uniform of self's sizes with the same seed, offset and stream is "
         "at least p, else 0; zeros for p = 1.",

@@ -4,7 +4,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcEma(const InferArgs &args, rules::Results &results) {
   const auto averages = args.tensors("averages"), parameters = args.tensors("parameters");
   if (averages.size() != parameters.size())
     return rules::refuse("expected 'averages' to have as many tensors as 'parameters'");
@@ -21,7 +21,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return Status::ok();
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcEma(OpBuilder &b) {
   if (std::optional<Values> split = rules::splitByDType(b, {"averages", "parameters"}))
     return *split;
   const double weight = 1 - b.number("decay");
@@ -40,8 +40,8 @@ const OpDef defs::Ema = {
     .schema = "(Tensor[] averages, Tensor[] parameters, float decay, Tensor? skip=none) -> "
               "Tensor[]",
     .traits = kPure | kMove,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferCgcEma,
+    .decompose = defineCgcEma,
     .doc = "decay * average + (1 - decay) * parameter for each pair; the averages if skip, bool[], "
            "is true.",
 };

@@ -4,7 +4,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcEmbedding(const InferArgs &args, rules::Results &results) {
   const TensorType &indices = args.tensor("indices"), &weight = args.tensor("weight");
   const bool hasPositions = !args.isNone("positions");
   if ((hasPositions && indices.rank() != 2) ||
@@ -24,7 +24,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addRowStatistics(args, results);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcEmbedding(OpBuilder &b) {
   Value *rows = b.call(OpKind::Embedding, {b.arg("weight"), b.arg("indices")});
   Values values{b.arg("positions").isNone() ? rows : b.add(rows, b.arg("positions"))};
   rules::defineRowStatistics(b, values);
@@ -38,8 +38,8 @@ const OpDef defs::FusedEmbedding = {
         "(Tensor indices, Tensor weight, Tensor? positions=none, bool row_statistics=false) -> "
         "(Tensor, Tensor?)",
     .traits = kPure | kMove,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferCgcEmbedding,
+    .decompose = defineCgcEmbedding,
     .doc = "Row indices[b, t] of weight [N, E] plus row t of positions [T, E]: [B, T, E]. Without "
            "positions, indices have any rank. Floating dtypes. With row_statistics, the second "
            "result is the row statistics of the first, as in cgc.linear.",

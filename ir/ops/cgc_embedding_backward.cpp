@@ -4,7 +4,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcEmbeddingBackward(const InferArgs &args, rules::Results &results) {
   const TensorType &grad = args.tensor("grad_output");
   if (grad.rank() < 1)
     return rules::mismatch("grad_output", "[..., D]", grad);
@@ -29,7 +29,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::EmbeddingBackward = {
     .schema = "(Tensor grad_output, Tensor indices, int num_weights, int padding_idx=-1) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferCgcEmbeddingBackward,
     .doc = "[num_weights, D]: each row is the sum of the rows of grad_output [..., D] whose index "
            "it is; row padding_idx is zero, if it is at least 0.",
 };

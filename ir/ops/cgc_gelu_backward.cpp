@@ -4,7 +4,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcGeluBackward(const InferArgs &args, rules::Results &results) {
   llvm::StringRef approximate = args.str("approximate");
   if (approximate != "none" && approximate != "tanh")
     return rules::refuse("expected 'approximate' to be \"none\" or \"tanh\", got \"" + approximate +
@@ -21,7 +21,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::GeluBackward = {
     .schema = "(Tensor grad_output, Tensor self, str approximate=\"none\") -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
+    .infer = inferCgcGeluBackward,
     .aten = "aten::gelu_backward.grad_input",
     .doc = "grad_output times the derivative of gelu at self, elementwise; floating dtypes.",
 };

@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcGradientNorm(const InferArgs &args, rules::Results &results) {
   for (const TensorType *gradient : args.tensors("gradients"))
     if (!isFloating(gradient->dtype))
       return rules::mismatch("gradients", "of floating dtypes", *gradient);
@@ -13,7 +13,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 }
 
 /// The norm of the norms of the tensors, in f64 if one of them is.
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcGradientNorm(OpBuilder &b) {
   const std::vector<Value *> gradients = b.inputs("gradients");
   if (gradients.empty())
     return Values{b.zerosLike(b.result())};
@@ -36,8 +36,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::GradientNorm = {
     .schema = "(Tensor[] gradients) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferCgcGradientNorm,
+    .decompose = defineCgcGradientNorm,
     .doc = "f32[]: the square root of the sum of the squares of all elements of all tensors. Not "
            "finite if one of them is not.",
 };

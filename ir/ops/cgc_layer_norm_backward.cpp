@@ -4,7 +4,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcLayerNormBackward(const InferArgs &args, rules::Results &results) {
   const TensorType &input = args.tensor("input");
   if (args.tensor("grad_out").sizes != input.sizes)
     return rules::mismatch("grad_out", "of the sizes of 'input'", args.tensor("grad_out"));
@@ -42,7 +42,7 @@ const OpDef defs::LayerNormBackward = {
     .schema = "(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, "
               "Tensor? weight, Tensor? bias, Tensor? residual=none, dtype? copy=none) -> Tensor[]",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferCgcLayerNormBackward,
     .doc = "The gradients of input and, where they are given, of weight and bias, from the results "
            "mean and rstd of layer_norm_statistics. The residual is added to the first. With copy, "
            "the last result is the first in that dtype. grad_out may have 16 bits if input is f32.",

@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcLayerNormStatistics(const InferArgs &args, rules::Results &results) {
   CGC_TRY(rules::layerNorm(args, results, {"weight", "bias"}));
   const TensorType &input = args.tensor("input");
   if (!args.isNone("dtype")) {
@@ -33,7 +33,7 @@ const OpDef defs::LayerNormStatistics = {
     .schema = "(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps, "
               "dtype? dtype=none, Tensor? addend=none) -> Tensor[]",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferCgcLayerNormStatistics,
     .doc = "layer_norm of input, in the dtype if that is given, then mean and 1 / sqrt(variance + "
            "eps) of each row, [..., 1, ...]; these in f32 if input has 16 bits. With an addend, "
            "input plus addend is normalized, and is the last result.",

@@ -7,7 +7,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcLinear(const InferArgs &args, rules::Results &results) {
   CGC_ASSIGN_OR_RETURN(Dims sizes, rules::fusedLinear(args));
   CGC_TRY(rules::sameDType(args, "input", {"residual"}));
   if (!args.isNone("residual") && args.tensor("residual").sizes != sizes)
@@ -30,7 +30,7 @@ Value *activated(OpBuilder &b, Value *x, llvm::StringRef activation) {
   return b.callNode(op, {x})->result();
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcLinear(OpBuilder &b) {
   Value *product = b.call(OpKind::Linear, {b.arg("input"), b.arg("weight"), b.arg("bias")});
   Value *y = activated(b, product, b.args().str("activation"));
   Values values{b.arg("residual").isNone() ? y : b.add(y, b.arg("residual"))};
@@ -44,7 +44,7 @@ const OpDef defs::FusedLinear = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias=none, Tensor? residual=none, str "
               "activation=\"none\", bool row_statistics=false) -> (Tensor, Tensor?)",
     .traits = kPure | kGemm,
-    .infer = infer,
+    .infer = inferCgcLinear,
     .readsStrides =
         [](const InferArgs &, llvm::StringRef name, const TensorType &type) {
           return name == "input" && type.rank() > 0 && hasDenseRows(type, 1);
@@ -54,7 +54,7 @@ const OpDef defs::FusedLinear = {
           // Row statistics have the rows of all sequences in one dimension.
           return args.boolean("row_statistics") ? RowArgs() : RowArgs{"input", "residual"};
         },
-    .decompose = define,
+    .decompose = defineCgcLinear,
     .doc = "activation(input [..., K] times the transpose of weight [N, K], plus bias [N]) plus "
            "residual [..., N]: [..., N]. activation is none, gelu, gelu_tanh, quick_gelu, silu, "
            "relu or tanh. Floating dtypes. With row_statistics, the second result is the row "

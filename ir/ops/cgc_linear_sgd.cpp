@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcLinearSgd(const InferArgs &args, rules::Results &results) {
   const TensorType &weight = args.tensor("weight"), &grad = args.tensor("grad_out"),
                    &input = args.tensor("input"), &lr = args.tensor("lr");
   if (!isFloating(weight.dtype) || weight.rank() != 2)
@@ -32,7 +32,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, DType::I64, {});
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcLinearSgd(OpBuilder &b) {
   Value *weight = b.input("weight"), *bias = b.input("bias");
   Node *gradients = b.callNode(OpKind::WeightGradient, {b.arg("grad_out"), b.arg("input"),
                                                         weight->tensor().dtype, bias != nullptr});
@@ -61,8 +61,8 @@ const OpDef defs::LinearSgd = {
     .schema = "(Tensor weight, Tensor? bias, Tensor grad_out, Tensor input, Tensor lr, Tensor? "
               "step=none, float weight_decay=0.0) -> Tensor[]",
     .traits = kPure | kGemm,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferCgcLinearSgd,
+    .decompose = defineCgcLinearSgd,
     .doc =
         "cgc.sgd, without a momentum, of the gradients of cgc.weight_gradient: the results are "
         "weight - lr * (grad_out^T input + weight_decay * weight) and, with a bias, the bias less "

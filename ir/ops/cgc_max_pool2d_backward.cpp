@@ -4,7 +4,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcMaxPool2dBackward(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   if (args.tensor("indices").sizes != args.tensor("grad_output").sizes)
     return rules::mismatch("indices", "of the sizes of 'grad_output'", args.tensor("indices"));
@@ -22,7 +22,7 @@ const OpDef defs::MaxPool2dBackward = {
     .schema = "(Tensor grad_output, Tensor self, int[] kernel_size, int[] stride, int[] padding, "
               "int[] dilation, bool ceil_mode, Tensor indices) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferCgcMaxPool2dBackward,
     .doc = "The gradient of self: grad_output added at the places `indices` of the maxima.",
 };
 

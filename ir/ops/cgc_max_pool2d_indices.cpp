@@ -4,7 +4,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcMaxPool2dIndices(const InferArgs &args, rules::Results &results) {
   CGC_TRY(rules::maxPool<2>(args, results));
   return rules::addDense(results, DType::I64, results.back().type.sizes);
 }
@@ -15,7 +15,7 @@ const OpDef defs::MaxPool2dIndices = {
     .schema = "(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=[0,0], int[] "
               "dilation=[1,1], bool ceil_mode=false) -> (Tensor, Tensor)",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferCgcMaxPool2dIndices,
     .aten = "aten::max_pool2d_with_indices.out",
     .doc = "max_pool2d of self, then the index in its image [H, W] of each maximum, in i64.",
 };

@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcNormLinear(const InferArgs &args, rules::Results &results) {
   CGC_ASSIGN_OR_RETURN(Dims sizes, rules::fusedLinear(args));
   if (!args.isNone("input_statistics")) {
     const TensorType &statistics = args.tensor("input_statistics");
@@ -19,7 +19,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addRowStatistics(args, results);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcNormLinear(OpBuilder &b) {
   Value *input = b.input("input");
   Value *rows = b.call(OpKind::LayerNorm, {input, Arg::ints(Dims{input->tensor().sizes.back()}),
                                            Arg(), Arg(), b.arg("eps")});
@@ -37,8 +37,8 @@ const OpDef defs::NormLinear = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias, Tensor? input_statistics=none, float "
               "eps=1e-05, str activation=\"none\", bool row_statistics=false) -> (Tensor, Tensor?)",
     .traits = kPure | kGemm,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferCgcNormLinear,
+    .decompose = defineCgcNormLinear,
     .doc = "activation(rows of input [..., K] normalized to zero mean and unit variance, times the "
            "transpose of weight [N, K], plus bias [N]): [..., N]. Each row of weight must sum to "
            "0, as those of cgc.center_rows do: the mean of an input row then contributes nothing "

@@ -5,14 +5,14 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcNormalize(const InferArgs &args, rules::Results &results) {
   const TensorType &input = args.tensor("input");
   if (input.rank() < 1 || !isFloating(input.dtype))
     return rules::mismatch("input", "[..., E] of a floating dtype", input);
   return rules::addDense(results, input.dtype, input.sizes);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcNormalize(OpBuilder &b) {
   Value *norm = b.call(OpKind::VectorNorm, {b.arg("input"), 2, Arg::ints(Dims{-1}), true});
   return Values{b.div(b.arg("input"), b.call(OpKind::ClampMin, {norm, b.arg("eps")}))};
 }
@@ -22,9 +22,9 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::Normalize = {
     .schema = "(Tensor input, float eps) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferCgcNormalize,
     .rowArgs = [](const InferArgs &) { return RowArgs{"input"}; },
-    .decompose = define,
+    .decompose = defineCgcNormalize,
     .doc = "input [..., E] divided by its Euclidean norm over the last dimension, or by eps where "
            "that is larger. Floating dtypes.",
 };

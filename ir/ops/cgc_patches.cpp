@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcPatches(const InferArgs &args, rules::Results &results) {
   const TensorType &image = args.tensor("image");
   Dims patch = args.ints("patch");
   int64_t columns = args.integer("columns");
@@ -24,7 +24,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 }
 
 /// Puts the pixels of each row back to their places. No patch has those at the border.
-Status backward(GradientBuilder &b) {
+Status backwardCgcPatches(GradientBuilder &b) {
   const Dims image = b.input("image")->tensor().sizes;
   const InferArgs args = b.args();
   const Dims patch = args.ints("patch");
@@ -43,7 +43,7 @@ Status backward(GradientBuilder &b) {
   return Status::ok();
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcPatches(OpBuilder &b) {
   Value *image = b.input("image");
   const Dims sizes = image->tensor().sizes, patch = b.args().ints("patch");
   const int64_t rows = sizes[2] / patch[0], columns = sizes[3] / patch[1];
@@ -63,9 +63,9 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::Patches = {
     .schema = "(Tensor image, int[] patch, int columns) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
-    .gradient = backward,
-    .decompose = define,
+    .infer = inferCgcPatches,
+    .gradient = backwardCgcPatches,
+    .decompose = defineCgcPatches,
     .doc = "The patches [PH, PW] of image [B, C, H, W], without overlap and in row-major order: "
            "[B, (H / PH) * (W / PW), columns]. A row holds the C * PH * PW pixels in the order of "
            "a convolution's weight [O, C, PH, PW], followed by zeros. Pixels beyond the last whole "

@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcQuickGelu(OpBuilder &b) {
   Value *self = b.input("self");
   return Values{b.mul(self, b.call(OpKind::Sigmoid, {b.mul(self, 1.702)}))};
 }
@@ -17,7 +17,7 @@ const OpDef defs::QuickGelu = {
     .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,
     .gradient = [](GradientBuilder &b) { return gradient::gated(b, 1.702); },
-    .decompose = define,
+    .decompose = defineCgcQuickGelu,
     .doc = "self * sigmoid(1.702 * self), elementwise; floating dtypes.",
 };
 

@@ -4,7 +4,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcReluBackward(const InferArgs &args, rules::Results &results) {
   const TensorType &result = args.tensor("result");
   if (!isFloating(result.dtype))
     return rules::mismatch("result", "of a floating dtype", result);
@@ -17,7 +17,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::ReluBackward = {
     .schema = "(Tensor grad_output, Tensor result) -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
+    .infer = inferCgcReluBackward,
     .aten = "aten::threshold_backward.grad_input(..., 0)",
     .doc = "grad_output where result, relu's, is above 0 or NaN, else 0; floating dtypes.",
 };

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcRows(const InferArgs &args, rules::Results &results) {
   const TensorType &input = args.tensor("input");
   if (input.rank() != 3 || input.sizes[1] == 0)
     return rules::mismatch("input", "[B, T, E] with at least one row", input);
@@ -21,7 +21,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 }
 
 /// The gradient at the row that was taken, zeros at the others.
-Status backward(GradientBuilder &b) {
+Status backwardCgcRows(GradientBuilder &b) {
   const Dims sizes = b.input("input")->tensor().sizes; // [B, T, E]
   const Arg end = sizes[1];
   Value *rows = b.call(OpKind::Arange, {0, end, 1, DType::I64});
@@ -34,7 +34,7 @@ Status backward(GradientBuilder &b) {
   return Status::ok();
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcRows(OpBuilder &b) {
   Value *input = b.input("input"), *index = b.input("index");
   if (!index)
     return Values{b.call(OpKind::Select, {input, 1, 0})};
@@ -49,13 +49,13 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::Rows = {
     .schema = "(Tensor input, Tensor? index=none) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferCgcRows,
     .readsStrides =
         [](const InferArgs &, llvm::StringRef name, const TensorType &type) {
           return name == "input" && type.strides.back() == 1;
         },
-    .gradient = backward,
-    .decompose = define,
+    .gradient = backwardCgcRows,
+    .decompose = defineCgcRows,
     .doc = "Row index[b], in [0, T), of each input[b] of input [B, T, E]: [B, E]; row 0 without an "
            "index. The input may have any strides.",
 };

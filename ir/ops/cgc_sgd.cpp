@@ -4,13 +4,13 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcSgd(const InferArgs &args, rules::Results &results) {
   return args.number("momentum") == 0
              ? rules::optimizerUpdate(args, results, {"parameters"})
              : rules::optimizerUpdate(args, results, {"parameters", "momenta"});
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcSgd(OpBuilder &b) {
   if (std::optional<Values> split = rules::splitByDType(b, {"parameters", "gradients", "momenta"}))
     return *split;
   const double momentum = b.number("momentum"), dampening = b.number("dampening"),
@@ -43,8 +43,8 @@ const OpDef defs::Sgd = {
         "Tensor? scale=none, Tensor? skip=none, float momentum=0.0, float dampening=0.0, float "
         "weight_decay=0.0, bool nesterov=false, dtype? copy=none) -> Tensor[]",
     .traits = kPure | kMove,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferCgcSgd,
+    .decompose = defineCgcSgd,
     .doc =
         "torch.optim.SGD: g = gradient * scale + weight_decay * parameter; with a momentum, m = g "
         "if step is 1, else momentum * m + (1 - dampening) * g, and g = m, or g + momentum * m "

@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcSquaredError(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   if (!isFloating(self.dtype))
     return rules::mismatch("self", "of a floating dtype", self);
@@ -17,7 +17,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, self.dtype, self.sizes);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcSquaredError(OpBuilder &b) {
   Value *difference = b.sub(b.arg("self"), b.arg("target"));
   Value *sum = b.call(OpKind::Sum, {b.mul(difference, difference)});
   Value *loss = b.mul(sum, b.arg("loss_factor"));
@@ -30,8 +30,8 @@ const OpDef defs::SquaredError = {
     .schema = "(Tensor self, Tensor target, float loss_factor, float gradient_factor) -> (Tensor, "
               "Tensor)",
     .traits = kPure | kReduction,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferCgcSquaredError,
+    .decompose = defineCgcSquaredError,
     .doc =
         "loss_factor times the sum of (self - target)^2, and gradient_factor times self - target.",
 };

@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcTokens(const InferArgs &args, rules::Results &results) {
   const TensorType &patches = args.tensor("patches");
   if (patches.rank() != 3 || !isFloating(patches.dtype))
     return rules::mismatch("patches", "[B, N, E] of a floating dtype", patches);
@@ -20,7 +20,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, patches.dtype, {batch, count, width});
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcTokens(OpBuilder &b) {
   Value *patches = b.input("patches");
   const int64_t batch = patches->tensor().sizes[0], width = patches->tensor().sizes[2];
   Value *token = b.reshape(b.input("class_token"), {1, 1, width});
@@ -33,8 +33,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::Tokens = {
     .schema = "(Tensor patches, Tensor class_token, Tensor? positions=none) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferCgcTokens,
+    .decompose = defineCgcTokens,
     .doc = "class_token [E] before each row of patches [B, N, E], plus positions [1 + N, E]: [B, 1 "
            "+ N, E]. Floating dtypes.",
 };

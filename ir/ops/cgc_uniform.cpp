@@ -8,7 +8,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcUniform(const InferArgs &args, rules::Results &results) {
   for (llvm::StringRef name : {"seed", "offset"})
     if (args.tensor(name).dtype != DType::I64 || args.tensor(name).rank() != 0)
       return rules::mismatch(name, "i64[]", args.tensor(name));
@@ -68,7 +68,7 @@ private:
   OpBuilder &b_;
 };
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcUniform(OpBuilder &b) {
   const TensorType &type = b.result()->tensor();
   const int64_t elements = type.numElements();
   if (elements == 0)
@@ -83,8 +83,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::Uniform = {
     .schema = "(int[] size, Tensor seed, Tensor offset, int stream) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferCgcUniform,
+    .decompose = defineCgcUniform,
     .doc =
         "f32 numbers in [0, 1), multiples of 2^-24: the upper 24 bits of a word. Element i is made "
         "of word i % 4 of Philox4x32-10 with the key `seed`, in two words, and the counter i / 4, "

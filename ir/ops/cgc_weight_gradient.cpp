@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCgcWeightGradient(const InferArgs &args, rules::Results &results) {
   const TensorType &grad = args.tensor("grad_out"), &input = args.tensor("input");
   if (!isFloating(input.dtype) || input.rank() < 1)
     return rules::mismatch("input", "[..., K] of a floating dtype", input);
@@ -20,7 +20,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return args.boolean("bias") ? rules::addDense(results, dtype, {grad.sizes.back()}) : Status::ok();
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCgcWeightGradient(OpBuilder &b) {
   const DType dtype = b.args().dtype("dtype");
   Value *grad = b.input("grad_out"), *input = b.input("input");
   if (!b.args().boolean("bias"))
@@ -38,8 +38,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::WeightGradient = {
     .schema = "(Tensor grad_out, Tensor input, dtype dtype, bool bias=false) -> Tensor[]",
     .traits = kPure | kGemm,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferCgcWeightGradient,
+    .decompose = defineCgcWeightGradient,
     .doc =
         "grad_out^T input over all rows: [N, K] of dtype `dtype`, from grad_out [..., N] and "
         "input [..., K]. With bias also the sum of grad_out over all rows, [N]. The sums are not "

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferChunk(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(int64_t dim, rules::dimOfSelf(args));
   int64_t chunks = args.integer("chunks"), size = self.sizes[dim];
@@ -23,7 +23,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Chunk = {
     .schema = "(Tensor self, int chunks, int dim=0) -> Tensor[]",
     .traits = kPure | kView,
-    .infer = infer,
+    .infer = inferChunk,
     .batch = batch::parts,
     .gradient = [](GradientBuilder &b) { return gradient::joined(b, OpKind::Cat); },
     .doc = "At most chunks parts of dimension dim, each of ceil(size / chunks) but the last, which "

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferClamp(const InferArgs &args, rules::Results &results) {
   if (args.isNone("min") && args.isNone("max"))
     return rules::refuse("expected 'min' or 'max', got none for both");
   if (!args.isNone("min") && !args.isNone("max") && args.isTensor("min") != args.isTensor("max"))
@@ -15,7 +15,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 }
 
 /// A bound is inclusive: self gets the gradient where it equals the bound.
-Status backward(GradientBuilder &b) {
+Status backwardClamp(GradientBuilder &b) {
   const Arg &self = b.arg("self"), &min = b.arg("min"), &max = b.arg("max");
   if (b.needs("self")) {
     Value *grad = b.grad();
@@ -43,9 +43,9 @@ Status backward(GradientBuilder &b) {
 const OpDef defs::Clamp = {
     .schema = "(Tensor|number self, Tensor|number? min=none, Tensor|number? max=none) -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
+    .infer = inferClamp,
     .evaluate = host::clamp,
-    .gradient = backward,
+    .gradient = backwardClamp,
     .doc = "min(max(self, min), max), broadcast, dtypes promoted; one bound may be none.",
 };
 

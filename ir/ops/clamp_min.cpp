@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferClampMin(const InferArgs &args, rules::Results &results) {
   return rules::pointwiseResult(args, {"self", "min"}, results, /*allowBool=*/args.isTensor("min"));
 }
 
@@ -14,7 +14,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::ClampMin = {
     .schema = "(Tensor self, Tensor|number min) -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
+    .infer = inferClampMin,
     .gradient = [](GradientBuilder &b) -> Status {
       const Arg &self = b.arg("self"), &min = b.arg("min");
       if (b.needs("self"))

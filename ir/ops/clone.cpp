@@ -7,7 +7,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferClone(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   return rules::addDense(results, self.dtype, self.sizes);
 }
@@ -17,7 +17,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Clone = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferClone,
     .evaluate = host::identity,
     .batch = batch::copy,
     .gradient = gradient::identity,

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCol2im(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   if (!isFloating(self.dtype))
     return rules::mismatch("self", "of a floating dtype", self);
@@ -32,7 +32,7 @@ const OpDef defs::Col2im = {
     .schema = "(Tensor self, int[] output_size, int[] kernel_size, int[] dilation, int[] padding, "
               "int[] stride) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferCol2im,
     .aten = "copy aten::col2im",
     .batch = batch::allButLast<2>,
     .gradient = [](GradientBuilder &b) -> Status {

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferConstantPadNd(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   const Dims pad = args.ints("pad");
   if (pad.size() % 2 != 0 || pad.size() / 2 > self.sizes.size())
@@ -35,7 +35,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::ConstantPad = {
     .schema = "(Tensor self, int[] pad, number value=0) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferConstantPadNd,
     .aten = "copy aten::constant_pad_nd",
     .batch =
         [](const BatchCall &call) {

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferContiguous(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   if (self.isContiguous())
     return rules::addAlias(results, self);
@@ -18,7 +18,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Contiguous = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kView | kMove,
-    .infer = infer,
+    .infer = inferContiguous,
     .batch = batch::copy,
     .gradient = gradient::identity,
     .doc = "self itself if it is contiguous, else a dense row-major copy.",

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCosineEmbeddingLoss(const InferArgs &args, rules::Results &results) {
   const TensorType &input = args.tensor("input1"), &target = args.tensor("target");
   if (!isFloating(input.dtype))
     return rules::mismatch("input1", "of a floating dtype", input);
@@ -22,7 +22,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 }
 
 /// LibTorch adds a number to the squares instead of bounding the norms.
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCosineEmbeddingLoss(OpBuilder &b) {
   constexpr double kEpsilon = 1e-12;
   const auto product = [&](llvm::StringRef x, llvm::StringRef y) {
     return b.sum(b.mul(b.arg(x), b.arg(y)), {-1}, /*keepDim=*/false);
@@ -46,8 +46,8 @@ const OpDef defs::CosineEmbeddingLoss = {
     .schema = "(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> "
               "Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferCosineEmbeddingLoss,
+    .decompose = defineCosineEmbeddingLoss,
     .doc = "1 - c where target is 1 and max(0, c - margin) where it is -1, reduced; c is the "
            "cosine of "
            "input1 and input2 over the last dimension.",

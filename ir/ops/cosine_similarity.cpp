@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCosineSimilarity(const InferArgs &args, rules::Results &results) {
   if (!isFloating(args.tensor("x1").dtype))
     return rules::mismatch("x1", "of a floating dtype", args.tensor("x1"));
   CGC_TRY(rules::sameDType(args, "x1", {"x2"}));
@@ -16,7 +16,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, all.dtype, all.sizes);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineCosineSimilarity(OpBuilder &b) {
   CGC_ASSIGN_OR_RETURN(const TensorType all, rules::pointwise(b.args(), {"x1", "x2"}));
   const Arg dim = Arg::ints(Dims{b.args().integer("dim")});
   const auto normalized = [&](llvm::StringRef name) {
@@ -33,8 +33,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::CosineSimilarity = {
     .schema = "(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferCosineSimilarity,
+    .decompose = defineCosineSimilarity,
     .doc = "The sum of x1 / max(|x1|, eps) * x2 / max(|x2|, eps) over dim, broadcast; norms are "
            "over dim."
            " One floating dtype.",

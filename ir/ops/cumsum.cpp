@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferCumsum(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_TRY(rules::wrapDim("dim", args.integer("dim"), self.rank()).status());
   const DType dtype = rules::accumulationDType(args);
@@ -16,7 +16,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 }
 
 /// The sum of the gradients from this element on.
-Status backward(GradientBuilder &b) {
+Status backwardCumsum(GradientBuilder &b) {
   const Arg &dim = b.arg("dim");
   Value *grad = b.grad();
   if (grad->tensor().rank() > 0) {
@@ -33,9 +33,9 @@ Status backward(GradientBuilder &b) {
 const OpDef defs::Cumsum = {
     .schema = "(Tensor self, int dim, dtype? dtype=none) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferCumsum,
     .batch = batch::otherDims,
-    .gradient = backward,
+    .gradient = backwardCumsum,
     .doc = "The sum of all elements up to and including this one along dim. Integers and bools "
            "give i64 unless dtype is given.",
 };

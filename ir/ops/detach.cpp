@@ -7,7 +7,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferDetach(const InferArgs &args, rules::Results &results) {
   return rules::addAlias(results, args.tensor("self"));
 }
 
@@ -16,7 +16,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Detach = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kView,
-    .infer = infer,
+    .infer = inferDetach,
     .evaluate = host::identity,
     .batch = batch::copy,
     .gradient = gradient::none,

@@ -8,7 +8,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferDiagonal(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(int64_t dim1, rules::wrapDim("dim1", args.integer("dim1"), self.rank()));
   CGC_ASSIGN_OR_RETURN(int64_t dim2, rules::wrapDim("dim2", args.integer("dim2"), self.rank()));
@@ -31,7 +31,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 }
 
 /// The diagonal of a square matrix of zeros, which is then padded to the matrix that it came from.
-Status backward(GradientBuilder &b) {
+Status backwardDiagonal(GradientBuilder &b) {
   const TensorType &self = b.input("self")->tensor();
   const InferArgs args = b.args();
   CGC_ASSIGN_OR_RETURN(const int64_t dim1,
@@ -60,7 +60,7 @@ Status backward(GradientBuilder &b) {
 const OpDef defs::Diagonal = {
     .schema = "(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor",
     .traits = kPure | kView,
-    .infer = infer,
+    .infer = inferDiagonal,
     .batch =
         [](const BatchCall &call) {
           const TensorType &self = call.args.tensor("self");
@@ -69,7 +69,7 @@ const OpDef defs::Diagonal = {
           dropped[batch::dimOf(call, self, "dim2")] = true;
           return batch::Join(call).add(call.args["self"], batch::reduced(dropped, false)).state();
         },
-    .gradient = backward,
+    .gradient = backwardDiagonal,
     .doc = "A view of the elements whose index in dim2 is that in dim1 plus offset. These "
            "dimensions are dropped; the diagonal is the last dimension.",
 };

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferDiv(const InferArgs &args, rules::Results &results) {
   CGC_ASSIGN_OR_RETURN(TensorType type, rules::pointwise(args, {"self", "other"}));
   if (args.isNone("rounding_mode")) {
     bool floating = isFloating(type.dtype);
@@ -24,7 +24,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Div = {
     .schema = "(Tensor|number self, Tensor|number other, str? rounding_mode=none) -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
+    .infer = inferDiv,
     .evaluate = host::div,
     .aten = "aten::div.out_mode",
     .gradient =

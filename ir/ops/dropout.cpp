@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferDropout(const InferArgs &args, rules::Results &results) {
   double p = args.number("p");
   if (!(p >= 0 && p <= 1))
     return rules::refuse("expected 'p' to be in [0, 1]");
@@ -21,7 +21,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Dropout = {
     .schema = "(Tensor input, float p, bool train) -> Tensor",
     .traits = kPure | kView,
-    .infer = infer,
+    .infer = inferDropout,
     .batch = batch::copy,
     .gradient = [](GradientBuilder &b) -> Status {
       b.set("input", b.grad()); // The rule accepts the identity only.

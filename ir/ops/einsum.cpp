@@ -12,7 +12,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferEinsum(const InferArgs &args, rules::Results &results) {
   const auto tensors = args.tensors("tensors");
   Dims ranks;
   for (const TensorType *tensor : tensors)
@@ -78,7 +78,7 @@ private:
 
 /// The gradient of an operand is the product of the result's gradient and the other operands,
 /// summed over the labels that the operand lacks.
-Status backward(GradientBuilder &b) {
+Status backwardEinsum(GradientBuilder &b) {
   const std::vector<Value *> operands = b.inputs("tensors");
   Dims ranks;
   for (const Value *operand : operands)
@@ -125,7 +125,7 @@ Dims positions(const std::string &labels, const std::string &order) {
 }
 
 /// Permutations and a matmul of two operands.
-Result<Values> define(OpBuilder &builder) {
+Result<Values> defineEinsum(OpBuilder &builder) {
   const std::vector<Value *> operands = builder.inputs("tensors");
   if (operands.size() != 2)
     return rules::refuse("it has other than two operands");
@@ -181,7 +181,7 @@ Result<Values> define(OpBuilder &builder) {
 const OpDef defs::Einsum = {
     .schema = "(str equation, Tensor[] tensors) -> Tensor",
     .traits = kPure | kGemm,
-    .infer = infer,
+    .infer = inferEinsum,
     .aten = "copy aten::einsum(..., none)",
     .batch =
         [](const BatchCall &call) {
@@ -200,8 +200,8 @@ const OpDef defs::Einsum = {
           }
           return join.state();
         },
-    .gradient = backward,
-    .decompose = define,
+    .gradient = backwardEinsum,
+    .decompose = defineEinsum,
     .doc = "The sum of the products of the elements of all tensors over the labels that the result "
            "lacks: "
            "ij,jk->ik is a matrix product. Letters, each once in a term, and an ellipsis for any "

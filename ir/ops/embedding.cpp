@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferEmbedding(const InferArgs &args, rules::Results &results) {
   const TensorType &weight = args.tensor("weight"), &indices = args.tensor("indices");
   if (weight.rank() != 2)
     return rules::mismatch("weight", "[N, D]", weight);
@@ -19,7 +19,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, weight.dtype, sizes);
 }
 
-Status backward(GradientBuilder &b) {
+Status backwardEmbedding(GradientBuilder &b) {
   if (b.arg("scale_grad_by_freq").as<bool>())
     return rules::refuse("its gradient is divided by how often an index occurs "
                          "(scale_grad_by_freq), which cgc does not do");
@@ -37,7 +37,7 @@ const OpDef defs::Embedding = {
     .schema = "(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=false) "
               "-> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferEmbedding,
     .batch =
         [](const BatchCall &call) {
           const TensorType &indices = call.args.tensor("indices");
@@ -46,7 +46,7 @@ const OpDef defs::Embedding = {
               .add(call.args["indices"], batch::leading(indices, indices.rank()))
               .state();
         },
-    .gradient = backward,
+    .gradient = backwardEmbedding,
     .doc =
         "Row indices[i...] of weight [N, D]: [sizes of indices..., D]. The other arguments are "
         "about gradients: that of row padding_idx is 0, and cgc has none with scale_grad_by_freq.",

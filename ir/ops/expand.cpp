@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferExpand(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   Dims sizes = args.ints("size"), strides(sizes.size(), 0);
   int64_t added = static_cast<int64_t>(sizes.size()) - self.rank();
@@ -36,7 +36,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Expand = {
     .schema = "(Tensor self, int[] size) -> Tensor",
     .traits = kPure | kView,
-    .infer = infer,
+    .infer = inferExpand,
     .batch =
         [](const BatchCall &call) {
           const TensorType &self = call.args.tensor("self");

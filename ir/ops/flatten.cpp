@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferFlatten(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(int64_t first,
                        rules::wrapDim("start_dim", args.integer("start_dim"), self.rank()));
@@ -32,7 +32,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Flatten = {
     .schema = "(Tensor self, int start_dim=0, int end_dim=-1) -> Tensor",
     .traits = kPure | kView,
-    .infer = infer,
+    .infer = inferFlatten,
     .batch = batch::view,
     .gradient = gradient::reshaped,
     .doc = "Dimensions start_dim to end_dim become one. A view where the strides of self allow it, "

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferFlip(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_TRY(rules::listedDims(args, "dims", self.rank()).status());
   return rules::addDense(results, self.dtype, self.sizes);
@@ -17,7 +17,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Flip = {
     .schema = "(Tensor self, int[] dims) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferFlip,
     .aten = "copy aten::flip",
     .batch = batch::otherDims,
     .gradient =

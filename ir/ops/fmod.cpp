@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferFmod(const InferArgs &args, rules::Results &results) {
   return rules::pointwiseResult(args, {"self", "other"}, results, /*allowBool=*/false);
 }
 
@@ -14,7 +14,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Fmod = {
     .schema = "(Tensor self, Tensor|number other) -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
+    .infer = inferFmod,
     .aten = "aten::fmod.Tensor_out",
     .gradient = [](GradientBuilder &b) -> Status {
       b.set("self", b.grad());

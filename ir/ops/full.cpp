@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferFull(const InferArgs &args, rules::Results &results) {
   DType dtype = args.isNone("dtype") ? rules::numberDType(args["fill_value"]) : args.dtype("dtype");
   return rules::addDense(results, dtype, args.ints("size"));
 }
@@ -15,7 +15,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Full = {
     .schema = "(int[] size, number fill_value, dtype? dtype=none) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferFull,
     .batch = batch::constant,
     .doc = "A tensor of these sizes filled with fill_value. Without dtype: bool for a bool, i64 "
            "for an int, f32 for a float. zeros and ones are imported as this op.",

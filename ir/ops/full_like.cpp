@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferFullLike(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   return rules::addDense(results, args.isNone("dtype") ? self.dtype : args.dtype("dtype"),
                          self.sizes);
@@ -17,7 +17,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::FullLike = {
     .schema = "(Tensor self, number fill_value, dtype? dtype=none) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferFullLike,
     .batch =
         [](const BatchCall &call) {
           BatchState state = call.state(call.first());

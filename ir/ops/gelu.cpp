@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferGelu(const InferArgs &args, rules::Results &results) {
   llvm::StringRef approximate = args.str("approximate");
   if (approximate != "none" && approximate != "tanh")
     return rules::refuse("expected 'approximate' to be \"none\" or \"tanh\", got \"" + approximate +
@@ -18,7 +18,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Gelu = {
     .schema = "(Tensor self, str approximate=\"none\") -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
+    .infer = inferGelu,
     .gradient =
         [](GradientBuilder &b) {
           b.set("self",

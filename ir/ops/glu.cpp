@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferGlu(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   if (!isFloating(self.dtype) || self.rank() == 0)
     return rules::mismatch("self", "of a floating dtype, with dimensions", self);
@@ -17,7 +17,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, self.dtype, sizes);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineGlu(OpBuilder &b) {
   Node *halves = b.callNode(OpKind::Chunk, {b.arg("self"), 2, b.arg("dim")});
   return Values{b.mul(halves->result(0), b.call(OpKind::Sigmoid, {halves->result(1)}))};
 }
@@ -27,8 +27,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::Glu = {
     .schema = "(Tensor self, int dim=-1) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferGlu,
+    .decompose = defineGlu,
     .doc = "The first half of self along dim times the sigmoid of the second. Floating dtypes.",
 };
 

@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferGridSampler2d(const InferArgs &args, rules::Results &results) {
   const TensorType &input = args.tensor("input"), &grid = args.tensor("grid");
   if (input.rank() != 4 || !isFloating(input.dtype))
     return rules::mismatch("input", "[N, C, H, W] of a floating dtype", input);
@@ -27,7 +27,7 @@ const OpDef defs::GridSampler2d = {
     .schema = "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
               "align_corners) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferGridSampler2d,
     .aten = "copy aten::grid_sampler_2d",
     .batch =
         [](const BatchCall &call) {

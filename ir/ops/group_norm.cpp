@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferGroupNorm(const InferArgs &args, rules::Results &results) {
   const TensorType &input = args.tensor("input");
   if (input.rank() < 2 || !isFloating(input.dtype))
     return rules::mismatch("input", "[N, C, ...] of a floating dtype", input);
@@ -23,7 +23,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 }
 
 /// As that of layer_norm over the groups, whose statistics it computes again.
-Status backward(GradientBuilder &b) {
+Status backwardGroupNorm(GradientBuilder &b) {
   Value *input = b.input("input"), *weight = b.input("weight");
   const Dims &sizes = input->tensor().sizes;
   const int64_t groups = b.arg("num_groups").as<int64_t>();
@@ -61,10 +61,10 @@ const OpDef defs::GroupNorm = {
     .schema = "(Tensor input, int num_groups, Tensor? weight=none, Tensor? bias=none, float "
               "eps=1e-05) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferGroupNorm,
     .aten = "copy aten::group_norm(..., true)",
     .batch = batch::firstDim,
-    .gradient = backward,
+    .gradient = backwardGroupNorm,
     .doc = "input [N, C, ...] normalized to zero mean and unit variance over each of num_groups "
            "groups of channels, times weight [C], plus bias [C]; floating dtypes.",
 };

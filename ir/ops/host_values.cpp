@@ -14,7 +14,7 @@ Status notKnown() {
   return rules::refuse("expected a value that is known at compile time");
 }
 
-Result<const Arg::List *> listOf(const Arg &arg) {
+Result<const Arg::List *> listFrom(const Arg &arg) {
   if (!arg.isList())
     return rules::refuse("expected a list that is known at compile time");
   return &arg.list();
@@ -102,7 +102,7 @@ Result<Arg> equalArgs(llvm::ArrayRef<Arg> args) {
 
 /// A dict is a list of [key, value] lists.
 Result<Arg> contains(llvm::ArrayRef<Arg> args) {
-  CGC_ASSIGN_OR_RETURN(const Arg::List *elements, listOf(args[0]));
+  CGC_ASSIGN_OR_RETURN(const Arg::List *elements, listFrom(args[0]));
   bool found = false;
   for (size_t i = 0; !found && i < elements->size(); ++i) {
     const Arg &element = (*elements)[i];
@@ -115,15 +115,15 @@ Result<Arg> contains(llvm::ArrayRef<Arg> args) {
 Result<Arg> concat(llvm::ArrayRef<Arg> args) {
   if (args[0].is<std::string>() && args[1].is<std::string>())
     return Arg(args[0].as<std::string>() + args[1].as<std::string>());
-  CGC_ASSIGN_OR_RETURN(const Arg::List *first, listOf(args[0]));
-  CGC_ASSIGN_OR_RETURN(const Arg::List *second, listOf(args[1]));
+  CGC_ASSIGN_OR_RETURN(const Arg::List *first, listFrom(args[0]));
+  CGC_ASSIGN_OR_RETURN(const Arg::List *second, listFrom(args[1]));
   Arg::List list = *first;
   list.insert(list.end(), second->begin(), second->end());
   return Arg(std::move(list));
 }
 
 Result<Arg> listSlice(llvm::ArrayRef<Arg> args) {
-  CGC_ASSIGN_OR_RETURN(const Arg::List *elements, listOf(args[0]));
+  CGC_ASSIGN_OR_RETURN(const Arg::List *elements, listFrom(args[0]));
   const int64_t size = static_cast<int64_t>(elements->size());
   const int64_t *step = args[3].getIf<int64_t>();
   if (!step || *step < 1)
@@ -145,14 +145,14 @@ Result<Arg> listSlice(llvm::ArrayRef<Arg> args) {
 }
 
 Result<Arg> append(llvm::ArrayRef<Arg> args) {
-  CGC_ASSIGN_OR_RETURN(const Arg::List *elements, listOf(args[0]));
+  CGC_ASSIGN_OR_RETURN(const Arg::List *elements, listFrom(args[0]));
   Arg::List list = *elements;
   list.push_back(args[1]);
   return Arg(std::move(list));
 }
 
 Result<Arg> setItem(llvm::ArrayRef<Arg> args) {
-  CGC_ASSIGN_OR_RETURN(const Arg::List *elements, listOf(args[0]));
+  CGC_ASSIGN_OR_RETURN(const Arg::List *elements, listFrom(args[0]));
   Arg::List list = *elements;
   if (args[1].is<std::string>()) {
     for (Arg &entry : list)
@@ -176,7 +176,7 @@ Result<Arg> setItem(llvm::ArrayRef<Arg> args) {
 
 /// Returns the number of true elements; nullopt if one is not known.
 Result<size_t> countTrue(const Arg &arg) {
-  CGC_ASSIGN_OR_RETURN(const Arg::List *elements, listOf(arg));
+  CGC_ASSIGN_OR_RETURN(const Arg::List *elements, listFrom(arg));
   size_t count = 0;
   for (const Arg &element : *elements) {
     if (!element.asNumber())
@@ -198,7 +198,7 @@ Result<Arg> any(llvm::ArrayRef<Arg> args) {
 
 /// The text appears only in messages, so a tensor is printed as its value name.
 Result<Arg> format(llvm::ArrayRef<Arg> args) {
-  CGC_ASSIGN_OR_RETURN(const Arg::List *parts, listOf(args[0]));
+  CGC_ASSIGN_OR_RETURN(const Arg::List *parts, listFrom(args[0]));
   if (parts->empty() || !parts->front().is<std::string>())
     return rules::refuse("expected a string with {} for each argument");
   llvm::StringRef rest = parts->front().as<std::string>();
@@ -234,41 +234,41 @@ Result<Arg> item(llvm::ArrayRef<Arg> args) {
   return args[0];
 }
 
-constexpr OpDef hostOp(const char *schema, EvaluateFn evaluate, const char *doc) {
+constexpr OpDef valueOp(const char *schema, EvaluateFn evaluate, const char *doc) {
   return {.schema = schema, .traits = kPure | kHost, .evaluate = evaluate, .doc = doc};
 }
 
 } // namespace
 
 const OpDef defs::PrimDeviceType =
-    hostOp("(any device) -> any", deviceType, "The name of a device: \"cpu\" or \"cuda\".");
+    valueOp("(any device) -> any", deviceType, "The name of a device: \"cpu\" or \"cuda\".");
 const OpDef defs::PrimIsFloating =
-    hostOp("(Tensor self) -> any", isFloatingTensor, "Whether a tensor is of a floating dtype.");
+    valueOp("(Tensor self) -> any", isFloatingTensor, "Whether a tensor is of a floating dtype.");
 const OpDef defs::PrimItem =
-    hostOp("(any self) -> any", item,
-           "The number itself. The element of a tensor is refused, since the host would read it.");
-const OpDef defs::PrimIs = hostOp("(any a, any b) -> any", is,
-                                  "Whether both are the same tensor, or the same constant (none).");
+    valueOp("(any self) -> any", item,
+            "The number itself. The element of a tensor is refused, since the host would read it.");
+const OpDef defs::PrimIs = valueOp(
+    "(any a, any b) -> any", is, "Whether both are the same tensor, or the same constant (none).");
 const OpDef defs::PrimEqual =
-    hostOp("(any a, any b) -> any", equalArgs,
-           "Whether two host values are equal; lists by element; a dtype equals ATen's number of "
-           "it.");
-const OpDef defs::PrimContains = hostOp("(any container, any item) -> any", contains,
-                                        "Whether a list has an equal element, or a dict the key.");
+    valueOp("(any a, any b) -> any", equalArgs,
+            "Whether two host values are equal; lists by element; a dtype equals ATen's number of "
+            "it.");
+const OpDef defs::PrimContains = valueOp("(any container, any item) -> any", contains,
+                                         "Whether a list has an equal element, or a dict the key.");
 const OpDef defs::PrimConcat =
-    hostOp("(any a, any b) -> any", concat, "Two lists or two strings, concatenated.");
+    valueOp("(any a, any b) -> any", concat, "Two lists or two strings, concatenated.");
 const OpDef defs::PrimListSlice =
-    hostOp("(any list, any start, any end, any step) -> any", listSlice,
-           "The elements list[start:end:step]; step is positive.");
+    valueOp("(any list, any start, any end, any step) -> any", listSlice,
+            "The elements list[start:end:step]; step is positive.");
 const OpDef defs::PrimAppend =
-    hostOp("(any list, any item) -> any", append, "A new list with one more element.");
-const OpDef defs::PrimSetItem = hostOp(
+    valueOp("(any list, any item) -> any", append, "A new list with one more element.");
+const OpDef defs::PrimSetItem = valueOp(
     "(any container, any key, any value) -> any", setItem,
     "A new list or dict with the element at an index or a key replaced; a new key comes last.");
-const OpDef defs::PrimAll = hostOp("(any list) -> any", all, "Whether all elements are true.");
-const OpDef defs::PrimAny = hostOp("(any list) -> any", any, "Whether an element is true.");
+const OpDef defs::PrimAll = valueOp("(any list) -> any", all, "Whether all elements are true.");
+const OpDef defs::PrimAny = valueOp("(any list) -> any", any, "Whether an element is true.");
 const OpDef defs::PrimFormat =
-    hostOp("(any[] parts) -> any", format,
-           "The first string, each {} in it replaced by one of the other parts.");
+    valueOp("(any[] parts) -> any", format,
+            "The first string, each {} in it replaced by one of the other parts.");
 
 } // namespace cgc::ir

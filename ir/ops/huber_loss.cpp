@@ -6,11 +6,11 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferHuberLoss(const InferArgs &args, rules::Results &results) {
   return rules::loss(args, {"self", "target"}, results);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineHuberLoss(OpBuilder &b) {
   const double delta = b.number("delta");
   Value *distance = b.call(OpKind::Abs, {b.sub(b.arg("self"), b.arg("target"))});
   Value *isNear = b.call(OpKind::Le, {distance, delta});
@@ -24,8 +24,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::HuberLoss = {
     .schema = "(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferHuberLoss,
+    .decompose = defineHuberLoss,
     .doc = "Half of the squared distance of self and target, and delta * (distance - delta / 2) "
            "where it "
            "is above delta; reduced.",

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferIm2col(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   if ((self.rank() != 3 && self.rank() != 4) || llvm::ArrayRef(self.sizes).take_back(3)[0] == 0 ||
       llvm::ArrayRef(self.sizes).take_back(2)[0] == 0 || self.sizes.back() == 0)
@@ -25,7 +25,7 @@ const OpDef defs::Im2col = {
     .schema = "(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> "
               "Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferIm2col,
     .aten = "copy aten::im2col",
     .batch = batch::allButLast<3>,
     .gradient = [](GradientBuilder &b) -> Status {

@@ -6,14 +6,14 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferIndex(const InferArgs &args, rules::Results &results) {
   CGC_ASSIGN_OR_RETURN(Dims sizes, rules::indexedSizes(args));
   return rules::addDense(results, args.tensor("self").dtype, sizes);
 }
 
 /// Rows stay rows if the dimension is not indexed, or by the number of each row:
 /// x[arange(batch), tokens].
-BatchState batchOf(const BatchCall &call) {
+BatchState batchOfIndex(const BatchCall &call) {
   const TensorType &self = call.args.tensor("self");
   const Arg::List &indices = call.args["indices"].list();
   const auto isIndexed = [&](int64_t dim) {
@@ -62,9 +62,9 @@ BatchState batchOf(const BatchCall &call) {
 const OpDef defs::Index = {
     .schema = "(Tensor self, Tensor?[] indices) -> Tensor",
     .traits = kPure | kMove | kAnyStrides,
-    .infer = infer,
+    .infer = inferIndex,
     .aten = "aten::index.Tensor_out",
-    .batch = batchOf,
+    .batch = batchOfIndex,
     .gradient = [](GradientBuilder &b) -> Status {
       b.set("self", b.call(OpKind::IndexPut,
                            {b.zerosLike(b.input("self")), b.arg("indices"), b.grad(), true}));

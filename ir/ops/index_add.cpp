@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferIndexAdd(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self"), &index = args.tensor("index"),
                    &source = args.tensor("source");
   CGC_TRY(rules::sameDType(args, "self", {"source"}));
@@ -21,7 +21,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, self.dtype, self.sizes);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineIndexAdd(OpBuilder &b) {
   Value *source = b.input("source");
   const Arg &alpha = b.arg("alpha");
   if (alpha != Arg(1) && alpha != Arg(1.0))
@@ -37,8 +37,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::IndexAdd = {
     .schema = "(Tensor self, int dim, Tensor index, Tensor source, number alpha=1) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferIndexAdd,
+    .decompose = defineIndexAdd,
     .doc = "self with alpha times each slice of source along dim added to the slice that index "
            "picks. One "
            "dtype.",

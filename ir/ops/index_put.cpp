@@ -22,7 +22,7 @@ Status inferMasked(const InferArgs &args, const TensorType &mask, rules::Results
   return rules::addDense(results, self.dtype, self.sizes);
 }
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferIndexPut(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self"), &values = args.tensor("values");
   CGC_TRY(rules::sameDType(args, "self", {"values"}));
   for (const TensorType *index : args.tensors("indices"))
@@ -44,7 +44,7 @@ Value *maskOf(GradientBuilder &b) {
   return b.reshape(mask, sizes);
 }
 
-Status backward(GradientBuilder &b) {
+Status backwardIndexPut(GradientBuilder &b) {
   const Value *first = nullptr;
   b.arg("indices").forEachValue([&](const Value *value) { first = first ? first : value; });
   const bool masked = first->tensor().dtype == DType::Bool;
@@ -71,8 +71,8 @@ Status backward(GradientBuilder &b) {
 const OpDef defs::IndexPut = {
     .schema = "(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=false) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
-    .gradient = backward,
+    .infer = inferIndexPut,
+    .gradient = backwardIndexPut,
     .doc = "self with the elements that index picks for these indices replaced by values, which "
            "broadcast to them, or with values added. A mask (bool) of leading dimensions may be "
            "the only index if values is one element, which replaces.",

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferIndexSelect(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self"), &index = args.tensor("index");
   CGC_ASSIGN_OR_RETURN(int64_t dim, rules::wrapDim("dim", args.integer("dim"), self.rank()));
   if (index.rank() > 1)
@@ -30,7 +30,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::IndexSelect = {
     .schema = "(Tensor self, int dim, Tensor index) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferIndexSelect,
     .batch =
         [](const BatchCall &call) {
           const TensorType &self = call.args.tensor("self");

@@ -6,11 +6,11 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferKlDiv(const InferArgs &args, rules::Results &results) {
   return rules::loss(args, {"self", "target"}, results);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineKlDiv(OpBuilder &b) {
   Value *self = b.input("self"), *target = b.input("target");
   if (b.args().boolean("log_target")) {
     Value *difference = b.sub(target, self);
@@ -28,8 +28,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::KlDiv = {
     .schema = "(Tensor self, Tensor target, int reduction=1, bool log_target=false) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferKlDiv,
+    .decompose = defineKlDiv,
     .doc = "The Kullback-Leibler divergence of target from the log-probabilities self, elementwise "
            "and "
            "then reduced: target * (log(target) - self), or exp(target) * (target - self) with "

@@ -6,11 +6,11 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferL1Loss(const InferArgs &args, rules::Results &results) {
   return rules::loss(args, {"self", "target"}, results);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineL1Loss(OpBuilder &b) {
   return rules::reduced(b, b.call(OpKind::Abs, {b.sub(b.arg("self"), b.arg("target"))}));
 }
 
@@ -19,8 +19,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::L1Loss = {
     .schema = "(Tensor self, Tensor target, int reduction=1) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferL1Loss,
+    .decompose = defineL1Loss,
     .doc = "The distance of self and target, reduced.",
 };
 

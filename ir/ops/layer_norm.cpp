@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status backward(GradientBuilder &b) {
+Status backwardLayerNorm(GradientBuilder &b) {
   Node *norm = b.replaceForward(
       OpKind::LayerNormStatistics,
       {b.arg("input"), b.arg("normalized_shape"), b.arg("weight"), b.arg("bias"), b.number("eps")});
@@ -48,7 +48,7 @@ const OpDef defs::LayerNorm = {
           join.add(call.args["input"], batch::leading(input, input.rank() - normalized));
           return join.state();
         },
-    .gradient = backward,
+    .gradient = backwardLayerNorm,
     .doc =
         "input [..., normalized_shape] normalized to zero mean and unit variance over its last "
         "dimensions, times weight, plus bias. Both have sizes normalized_shape and input's dtype, "

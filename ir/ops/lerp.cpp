@@ -7,7 +7,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferLerp(const InferArgs &args, rules::Results &results) {
   if (!isFloating(args.tensor("self").dtype))
     return rules::mismatch("self", "of a floating dtype", args.tensor("self"));
   CGC_TRY(rules::sameDType(args, "self", {"end"}));
@@ -17,7 +17,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 }
 
 /// From the nearer of self and end, as LibTorch does: a weight of 1 gives end exactly.
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineLerp(OpBuilder &b) {
   Value *self = b.input("self"), *end = b.input("end");
   const Arg &weight = b.arg("weight");
   Value *difference = b.sub(end, self);
@@ -37,8 +37,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::Lerp = {
     .schema = "(Tensor self, Tensor end, Tensor|number weight) -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferLerp,
+    .decompose = defineLerp,
     .doc = "self + weight * (end - self), broadcast; one floating dtype.",
 };
 

@@ -8,7 +8,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferLinalgVectorNorm(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(auto reduced, rules::listedDims(args, "dim", self.rank()));
   if (!isFloating(self.dtype))
@@ -27,7 +27,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 }
 
 /// 0 where the norm is 0, though it has a kink there.
-Status backward(GradientBuilder &b) {
+Status backwardLinalgVectorNorm(GradientBuilder &b) {
   Value *self = b.to(b.input("self"), b.result()->tensor().dtype);
   CGC_ASSIGN_OR_RETURN(Value * norm, gradient::withReducedDims(b, b.result()));
   CGC_ASSIGN_OR_RETURN(Value * grad, gradient::withReducedDims(b, b.grad()));
@@ -61,9 +61,9 @@ const OpDef defs::VectorNorm = {
     .schema = "(Tensor self, number ord=2, int[]? dim=none, bool keepdim=false, dtype? dtype=none) "
               "-> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferLinalgVectorNorm,
     .batch = batch::reduction,
-    .gradient = backward,
+    .gradient = backwardLinalgVectorNorm,
     .doc =
         "The ord-norm over the listed dimensions, or over all if there are none; floating dtypes.",
 };

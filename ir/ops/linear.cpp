@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferLinear(const InferArgs &args, rules::Results &results) {
   const TensorType &input = args.tensor("input"), &weight = args.tensor("weight");
   if (input.rank() < 1)
     return rules::mismatch("input", "of rank 1 or more", input);
@@ -30,7 +30,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, input.dtype, sizes);
 }
 
-Status backward(GradientBuilder &b) {
+Status backwardLinear(GradientBuilder &b) {
   Value *input = b.input("input"), *weight = b.input("weight"), *grad = b.grad();
   b.set("bias", grad);
   if (weight->tensor().rank() == 1) { // [...] = [..., K] times [K].
@@ -53,7 +53,7 @@ Status backward(GradientBuilder &b) {
 const OpDef defs::Linear = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias=none) -> Tensor",
     .traits = kPure | kGemm,
-    .infer = infer,
+    .infer = inferLinear,
     .readsStrides =
         [](const InferArgs &, llvm::StringRef name, const TensorType &type) {
           return name == "input" && type.rank() > 0 && hasDenseRows(type, 1);
@@ -63,7 +63,7 @@ const OpDef defs::Linear = {
           return args.tensor("weight").rank() == 2 ? RowArgs{"input"} : RowArgs();
         },
     .batch = batch::linear,
-    .gradient = backward,
+    .gradient = backwardLinear,
     .doc = "input [..., K] times the transpose of weight [N, K], plus bias [N]: [..., N]. A weight "
            "[K] gives [...].",
 };

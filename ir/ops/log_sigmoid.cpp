@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineLogSigmoid(OpBuilder &b) {
   return Values{b.neg(b.call(OpKind::Softplus, {b.neg(b.input("self"))}))};
 }
 
@@ -15,7 +15,7 @@ const OpDef defs::LogSigmoid = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,
-    .decompose = define,
+    .decompose = defineLogSigmoid,
     .doc = "log(sigmoid(self)), elementwise; floating dtypes.",
 };
 

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferLogsumexp(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(auto reduced, rules::listedDims(args, "dim", self.rank()));
   return rules::addDense(results, isFloating(self.dtype) ? self.dtype : DType::F32,
@@ -18,7 +18,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::LogSumExp = {
     .schema = "(Tensor self, int[] dim, bool keepdim=false) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferLogsumexp,
     .aten = "copy aten::logsumexp",
     .batch = batch::reduction,
     .gradient = [](GradientBuilder &b) -> Status {

@@ -6,11 +6,11 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferMarginRankingLoss(const InferArgs &args, rules::Results &results) {
   return rules::loss(args, {"input1", "input2", "target"}, results);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineMarginRankingLoss(OpBuilder &b) {
   Value *difference = b.sub(b.arg("input1"), b.arg("input2"));
   Value *product = b.mul(b.neg(b.input("target")), difference);
   return rules::reduced(b, b.call(OpKind::ClampMin, {b.add(product, b.arg("margin")), 0.0}));
@@ -22,8 +22,8 @@ const OpDef defs::MarginRankingLoss = {
     .schema = "(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> "
               "Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferMarginRankingLoss,
+    .decompose = defineMarginRankingLoss,
     .doc = "max(0, -target * (input1 - input2) + margin), reduced.",
 };
 

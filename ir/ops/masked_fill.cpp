@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferMaskedFill(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self"), &mask = args.tensor("mask");
   if (mask.dtype != DType::Bool)
     return rules::mismatch("mask", "of dtype bool", mask);
@@ -20,7 +20,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::MaskedFill = {
     .schema = "(Tensor self, Tensor mask, Tensor|number value) -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
+    .infer = inferMaskedFill,
     .gradient = [](GradientBuilder &b) -> Status {
       Value *mask = b.input("mask");
       if (b.needs("self"))

@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferMaskedScatter(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self"), &mask = args.tensor("mask");
   if (mask.dtype != DType::Bool)
     return rules::mismatch("mask", "of dtype bool", mask);
@@ -19,7 +19,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::MaskedScatter = {
     .schema = "(Tensor self, Tensor mask, Tensor source) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferMaskedScatter,
     .aten = "copy aten::masked_scatter",
     .gradient = [](GradientBuilder &b) -> Status {
       if (b.needs("source"))

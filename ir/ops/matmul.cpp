@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferMatmul(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self"), &other = args.tensor("other");
   for (llvm::StringRef name : {"self", "other"})
     if (args.tensor(name).rank() < 1)
@@ -34,7 +34,7 @@ Value *asMatrix(GradientBuilder &b, Value *value, int64_t dim) {
   return value->tensor().rank() > 1 ? value : b.call(OpKind::Unsqueeze, {value, dim});
 }
 
-Status backward(GradientBuilder &b) {
+Status backwardMatmul(GradientBuilder &b) {
   Value *self = b.input("self"), *other = b.input("other"), *grad = b.grad();
   const TensorType &selfType = self->tensor(), &otherType = other->tensor();
   if (otherType.rank() == 1)
@@ -58,9 +58,9 @@ Status backward(GradientBuilder &b) {
 const OpDef defs::Matmul = {
     .schema = "(Tensor self, Tensor other) -> Tensor",
     .traits = kPure | kGemm,
-    .infer = infer,
+    .infer = inferMatmul,
     .batch = batch::matmul,
-    .gradient = backward,
+    .gradient = backwardMatmul,
     .doc = "self [..., M, K] times other [..., K, N], leading dimensions broadcast: [..., M, N]. A "
            "1-d operand is a vector, whose dimension is dropped.",
 };

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferMean(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(auto reduced, rules::listedDims(args, "dim", self.rank()));
   DType dtype = args.isNone("dtype") ? self.dtype : args.dtype("dtype");
@@ -21,7 +21,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Mean = {
     .schema = "(Tensor self, int[]? dim=none, bool keepdim=false, dtype? dtype=none) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferMean,
     .batch = batch::reduction,
     .gradient =
         [](GradientBuilder &b) {

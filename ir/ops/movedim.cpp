@@ -37,7 +37,7 @@ Result<Dims> orderOf(const InferArgs &args) {
   return order;
 }
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferMovedim(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(const Dims order, orderOf(args));
   Dims sizes, strides;
@@ -48,7 +48,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addView(results, self, sizes, strides);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineMovedim(OpBuilder &b) {
   CGC_ASSIGN_OR_RETURN(const Dims order, orderOf(b.args()));
   return Values{b.permute(b.input("self"), order)};
 }
@@ -58,8 +58,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::Movedim = {
     .schema = "(Tensor self, int[] source, int[] destination) -> Tensor",
     .traits = kPure | kView,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferMovedim,
+    .decompose = defineMovedim,
     .doc =
         "self with the dimensions source at the places destination; the others keep their order.",
 };

@@ -6,11 +6,11 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferMseLoss(const InferArgs &args, rules::Results &results) {
   return rules::loss(args, {"self", "target"}, results);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineMseLoss(OpBuilder &b) {
   Value *difference = b.sub(b.arg("self"), b.arg("target"));
   return rules::reduced(b, b.mul(difference, difference));
 }
@@ -20,8 +20,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::MseLoss = {
     .schema = "(Tensor self, Tensor target, int reduction=1) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferMseLoss,
+    .decompose = defineMseLoss,
     .doc = "The squared difference of self and target, reduced.",
 };
 

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferMul(const InferArgs &args, rules::Results &results) {
   return rules::pointwiseResult(args, {"self", "other"}, results);
 }
 
@@ -15,7 +15,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Mul = {
     .schema = "(Tensor|number self, Tensor|number other) -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
+    .infer = inferMul,
     .evaluate = host::mul,
     .gradient =
         [](GradientBuilder &b) {

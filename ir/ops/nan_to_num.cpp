@@ -7,7 +7,7 @@
 namespace cgc::ir {
 namespace {
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineNanToNum(OpBuilder &b) {
   Value *self = b.input("self");
   const double largest = rules::largestFinite(self->tensor().dtype);
   const auto number = [&](llvm::StringRef name, double otherwise) {
@@ -26,7 +26,7 @@ const OpDef defs::NanToNum = {
     .schema = "(Tensor self, float? nan=none, float? posinf=none, float? neginf=none) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,
-    .decompose = define,
+    .decompose = defineNanToNum,
     .doc = "self with nan for NaN, or 0; posinf and neginf for the infinities, or the largest and "
            "smallest "
            "finite number; floating dtypes.",

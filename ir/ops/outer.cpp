@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferOuter(const InferArgs &args, rules::Results &results) {
   for (llvm::StringRef name : {"self", "vec2"})
     if (args.tensor(name).rank() != 1)
       return rules::mismatch(name, "of one dimension", args.tensor(name));
@@ -16,7 +16,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
                          {args.tensor("self").sizes[0], args.tensor("vec2").sizes[0]});
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineOuter(OpBuilder &b) {
   return Values{b.mul(b.call(OpKind::Unsqueeze, {b.arg("self"), 1}), b.arg("vec2"))};
 }
 
@@ -25,8 +25,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::Outer = {
     .schema = "(Tensor self, Tensor vec2) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferOuter,
+    .decompose = defineOuter,
     .doc = "The products of the elements of self [N] and vec2 [M]: [N, M]. Dtypes are promoted.",
 };
 

@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferPairwiseDistance(const InferArgs &args, rules::Results &results) {
   if (!isFloating(args.tensor("x1").dtype))
     return rules::mismatch("x1", "of a floating dtype", args.tensor("x1"));
   CGC_TRY(rules::sameDType(args, "x1", {"x2"}));
@@ -18,7 +18,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, all.dtype, all.sizes);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> definePairwiseDistance(OpBuilder &b) {
   Value *difference = b.add(b.sub(b.arg("x1"), b.arg("x2")), b.arg("eps"));
   return Values{
       b.call(OpKind::VectorNorm, {difference, b.arg("p"), Arg::ints(Dims{-1}), b.arg("keepdim")})};
@@ -29,8 +29,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::PairwiseDistance = {
     .schema = "(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=false) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferPairwiseDistance,
+    .decompose = definePairwiseDistance,
     .doc = "The p-norm of x1 - x2 + eps over the last dimension, broadcast. One floating dtype.",
 };
 

@@ -4,7 +4,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferPdist(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   if (self.rank() != 2 || !isFloating(self.dtype))
     return rules::mismatch("self", "[N, M] of a floating dtype", self);
@@ -21,7 +21,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Pdist = {
     .schema = "(Tensor self, float p=2.0) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferPdist,
     .aten = "copy aten::pdist",
     .doc = "The p-norms of the differences of each pair of rows of self [N, M], in the order "
            "(0,1), (0,2), ..., (1,2), ...: [N * (N - 1) / 2].",

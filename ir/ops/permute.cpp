@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferPermute(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   Dims dims = args.ints("dims"), sizes, strides;
   if (static_cast<int64_t>(dims.size()) != self.rank())
@@ -29,7 +29,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Permute = {
     .schema = "(Tensor self, int[] dims) -> Tensor",
     .traits = kPure | kView,
-    .infer = infer,
+    .infer = inferPermute,
     .batch =
         [](const BatchCall &call) {
           Dims order = call.args.ints("dims");

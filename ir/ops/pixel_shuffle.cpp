@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferPixelShuffle(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   const int64_t factor = args.integer("upscale_factor");
   if (factor < 1 || factor > 1 << 15)
@@ -29,7 +29,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::PixelShuffle = {
     .schema = "(Tensor self, int upscale_factor) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferPixelShuffle,
     .batch = batch::allButLast<3>,
     .gradient = [](GradientBuilder &b) -> Status {
       const Dims &sizes = b.grad()->tensor().sizes;

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferPow(const InferArgs &args, rules::Results &results) {
   CGC_ASSIGN_OR_RETURN(TensorType type, rules::pointwise(args, {"self", "exponent"}));
   if (const int64_t *exponent = args["exponent"].getIf<int64_t>())
     if (*exponent < 0 && !isFloating(type.dtype))
@@ -16,7 +16,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 /// 0 at an exponent of 0 even where the power of self below is infinite, and 0 for the exponent
 /// where self is 0: so does LibTorch.
-Status backward(GradientBuilder &b) {
+Status backwardPow(GradientBuilder &b) {
   const DType dtype = b.result()->tensor().dtype;
   // The operands, converted so that integers and bools can be computed with.
   Value *base = b.input("self"), *exponent = b.input("exponent");
@@ -49,9 +49,9 @@ Status backward(GradientBuilder &b) {
 const OpDef defs::Pow = {
     .schema = "(Tensor|number self, Tensor|number exponent) -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
+    .infer = inferPow,
     .evaluate = host::pow,
-    .gradient = backward,
+    .gradient = backwardPow,
     .doc = "self to the power of exponent, broadcast, dtypes promoted.",
 };
 

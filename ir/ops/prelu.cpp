@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferPrelu(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self"), &weight = args.tensor("weight");
   if (!isFloating(self.dtype))
     return rules::mismatch("self", "of a floating dtype", self);
@@ -18,7 +18,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, self.dtype, self.sizes);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> definePrelu(OpBuilder &b) {
   Value *self = b.input("self"), *weight = b.input("weight");
   const int64_t rank = self->tensor().rank(), channels = weight->tensor().numElements();
   Dims sizes(static_cast<size_t>(rank), 1);
@@ -34,8 +34,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::Prelu = {
     .schema = "(Tensor self, Tensor weight) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferPrelu,
+    .decompose = definePrelu,
     .doc = "self where it is above 0, else weight * self; weight has one number, or one for each "
            "index of "
            "dimension 1. Floating dtypes.",

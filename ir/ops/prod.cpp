@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferProd(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(int64_t dim, rules::wrapDim("dim", args.integer("dim"), self.rank()));
   llvm::SmallVector<bool, 6> reduced(self.rank(), false);
@@ -18,7 +18,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 
 /// The gradient of an element is the product of the others, which is formed without a division by
 /// the element: it may be 0.
-Status backward(GradientBuilder &b) {
+Status backwardProd(GradientBuilder &b) {
   const DType dtype = b.result()->tensor().dtype;
   Value *self = b.to(b.input("self"), dtype), *grad = b.grad();
   if (self->tensor().rank() == 0) {
@@ -42,10 +42,10 @@ Status backward(GradientBuilder &b) {
 const OpDef defs::Prod = {
     .schema = "(Tensor self, int dim, bool keepdim=false, dtype? dtype=none) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferProd,
     .aten = "aten::prod.int_out",
     .batch = batch::reduction,
-    .gradient = backward,
+    .gradient = backwardProd,
     .doc = "The product along dim. Integers and bools give i64 unless dtype is given.",
 };
 

@@ -4,7 +4,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferRandLike(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   const DType dtype = args.isNone("dtype") ? self.dtype : args.dtype("dtype");
   if (!isFloating(dtype))
@@ -17,7 +17,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::RandLike = {
     .schema = "(Tensor self, dtype? dtype=none) -> Tensor",
     .traits = kOpaque,
-    .infer = infer,
+    .infer = inferRandLike,
     .doc = "aten.rand with the sizes of self, and its dtype unless dtype is given.",
 };
 

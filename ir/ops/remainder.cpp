@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferRemainder(const InferArgs &args, rules::Results &results) {
   return rules::pointwiseResult(args, {"self", "other"}, results, /*allowBool=*/false);
 }
 
@@ -15,7 +15,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Remainder = {
     .schema = "(Tensor|number self, Tensor|number other) -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
+    .infer = inferRemainder,
     .evaluate = host::remainder,
     .aten = "aten::remainder.Tensor_out",
     .gradient = [](GradientBuilder &b) -> Status {

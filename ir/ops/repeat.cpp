@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferRepeat(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   const Dims repeats = args.ints("repeats");
   if (repeats.size() < self.sizes.size())
@@ -25,7 +25,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Repeat = {
     .schema = "(Tensor self, int[] repeats) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferRepeat,
     .aten = "copy aten::repeat",
     .batch =
         [](const BatchCall &call) {

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferReshape(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(Dims sizes,
                        rules::inferSize("shape", args.ints("shape"), self.numElements()));
@@ -18,7 +18,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Reshape = {
     .schema = "(Tensor self, int[] shape) -> Tensor",
     .traits = kPure | kView,
-    .infer = infer,
+    .infer = inferReshape,
     .batch = batch::view,
     .gradient = gradient::reshaped,
     .doc = "The elements of self in row-major order under other sizes; one size may be -1. A view "

@@ -6,12 +6,12 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferRmsNorm(const InferArgs &args, rules::Results &results) {
   return rules::layerNorm(args, results, {"weight"});
 }
 
 /// In f32 for 16 bits. Without eps it is that of input's dtype, as in LibTorch.
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineRmsNorm(OpBuilder &b) {
   Value *input = b.input("input");
   const DType dtype = input->tensor().dtype;
   Value *x = b.to(input, rules::statisticsDType(dtype));
@@ -30,8 +30,8 @@ const OpDef defs::RmsNorm = {
     .schema =
         "(Tensor input, int[] normalized_shape, Tensor? weight=none, float? eps=none) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferRmsNorm,
+    .decompose = defineRmsNorm,
     .doc = "input [..., normalized_shape] divided by the root of the mean of its squares over its "
            "last "
            "dimensions plus eps, times weight. Everything is computed in f32 for 16 bits.",

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferRoll(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   const Dims shifts = args.ints("shifts"), dims = args.ints("dims");
   const bool flat = dims.empty() && shifts.size() == 1;
@@ -28,7 +28,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Roll = {
     .schema = "(Tensor self, int[] shifts, int[] dims=[]) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferRoll,
     .aten = "copy aten::roll",
     .batch = batch::otherDims,
     .gradient = [](GradientBuilder &b) -> Status {

@@ -31,7 +31,7 @@ Dims stridesLike(const TensorType &query, llvm::ArrayRef<int64_t> sizes) {
   return strides;
 }
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferScaledDotProductAttention(const InferArgs &args, rules::Results &results) {
   const TensorType &query = args.tensor("query"), &key = args.tensor("key"),
                    &value = args.tensor("value");
   for (llvm::StringRef name : {"query", "key", "value"})
@@ -75,7 +75,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return Status::ok();
 }
 
-BatchState batchOf(const BatchCall &call) {
+BatchState batchOfScaledDotProductAttention(const BatchCall &call) {
   const int64_t rank = call.result().rank();
   const bool grouped = call.args.boolean("enable_gqa");
   batch::Join join(call);
@@ -122,7 +122,7 @@ Value *sumOfHeads(GradientBuilder &b, Value *grad, const TensorType &type) {
   return b.sum(b.reshape(grad, sizes), {-3}, /*keepDim=*/false);
 }
 
-Status backward(GradientBuilder &b) {
+Status backwardScaledDotProductAttention(GradientBuilder &b) {
   gradient::AttentionCall call{.query = b.input("query"),
                                .key = b.input("key"),
                                .value = b.input("value"),
@@ -154,13 +154,13 @@ const OpDef defs::Attention = {
         "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=none, float dropout_p=0.0, "
         "bool is_causal=false, float? scale=none, bool enable_gqa=false) -> Tensor",
     .traits = kPure | kAttention,
-    .infer = infer,
+    .infer = inferScaledDotProductAttention,
     .readsStrides =
         [](const InferArgs &, llvm::StringRef name, const TensorType &type) {
           return name != "attn_mask" && (type.strides.back() == 1 || type.sizes.back() == 1);
         },
-    .batch = batchOf,
-    .gradient = backward,
+    .batch = batchOfScaledDotProductAttention,
+    .gradient = backwardScaledDotProductAttention,
     .doc = "query [..., L, E], key [..., S, E], value [..., S, V]: [..., L, V]; leading dimensions "
            "broadcast. attn_mask broadcasts to [..., L, S]: bool (true keeps the score) or added "
            "to the scores. A query whose scores are all -inf gets 0, unlike the NaN of softmax. "

@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferScatterReduce(const InferArgs &args, rules::Results &results) {
   const llvm::StringRef reduce = args.str("reduce");
   if (reduce != "sum" && reduce != "prod" && reduce != "mean" && reduce != "amax" &&
       reduce != "amin")
@@ -21,7 +21,7 @@ const OpDef defs::ScatterReduce = {
         "(Tensor self, int dim, Tensor index, Tensor src, str reduce, bool include_self=true) "
         "-> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferScatterReduce,
     .aten = "aten::scatter_reduce.two_out",
     .batch = batch::scatter,
     .doc = "As scatter_add, with the reduction sum, prod, mean, amax or amin. Without "

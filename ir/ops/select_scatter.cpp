@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferSelectScatter(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self"), &src = args.tensor("src");
   llvm::SmallVector<Inferred, 1> slice;
   CGC_TRY(rules::addSelect(args, slice));
@@ -21,7 +21,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::SelectScatter = {
     .schema = "(Tensor self, Tensor src, int dim, int index) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferSelectScatter,
     .batch =
         [](const BatchCall &call) {
           const TensorType &self = call.args.tensor("self");

@@ -6,7 +6,7 @@ namespace cgc::ir {
 namespace {
 
 /// The numbers of LibTorch (Klambauer et al., 2017).
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineSelu(OpBuilder &b) {
   constexpr double kAlpha = 1.6732632423543772848170429916717,
                    kScale = 1.0507009873554804934193349852946;
   return Values{b.call(OpKind::Elu, {b.arg("self"), kAlpha, kScale})};
@@ -18,7 +18,7 @@ const OpDef defs::Selu = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,
-    .decompose = define,
+    .decompose = defineSelu,
     .doc = "The scaled exponential linear unit, elementwise; floating dtypes.",
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 /// Rows stay rows if the slice is of another dimension, or of whole batches: the first [batch, C]
 /// of [tokens * batch, C].
-BatchState batchOf(const BatchCall &call) {
+BatchState batchOfSlice(const BatchCall &call) {
   const TensorType &self = call.args.tensor("self");
   const BatchState state = call.state(call.first());
   const int64_t dim = batch::dimOf(call, self), size = call.result().sizes[dim];
@@ -30,7 +30,7 @@ const OpDef defs::Slice = {
     .schema = "(Tensor self, int dim=0, int? start=none, int? end=none, int step=1) -> Tensor",
     .traits = kPure | kView,
     .infer = rules::addSlice,
-    .batch = batchOf,
+    .batch = batchOfSlice,
     .gradient =
         [](GradientBuilder &b) {
           const InferArgs args = b.args();

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferSliceScatter(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self"), &src = args.tensor("src");
   llvm::SmallVector<Inferred, 1> slice;
   CGC_TRY(rules::addSlice(args, slice));
@@ -22,7 +22,7 @@ const OpDef defs::SliceScatter = {
     .schema = "(Tensor self, Tensor src, int dim=0, int? start=none, int? end=none, int step=1) -> "
               "Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
+    .infer = inferSliceScatter,
     .batch =
         [](const BatchCall &call) {
           const TensorType &self = call.args.tensor("self");

@@ -6,11 +6,11 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferSmoothL1Loss(const InferArgs &args, rules::Results &results) {
   return rules::loss(args, {"self", "target"}, results);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineSmoothL1Loss(OpBuilder &b) {
   const double beta = b.number("beta");
   Value *distance = b.call(OpKind::Abs, {b.sub(b.arg("self"), b.arg("target"))});
   if (beta == 0)
@@ -25,8 +25,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::SmoothL1Loss = {
     .schema = "(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferSmoothL1Loss,
+    .decompose = defineSmoothL1Loss,
     .doc = "The distance of self and target less beta / 2, and its square / (2 beta) where it is "
            "below "
            "beta; reduced.",

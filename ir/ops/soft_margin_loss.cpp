@@ -6,11 +6,11 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferSoftMarginLoss(const InferArgs &args, rules::Results &results) {
   return rules::loss(args, {"self", "target"}, results);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineSoftMarginLoss(OpBuilder &b) {
   Value *product = b.mul(b.neg(b.input("target")), b.arg("self"));
   return rules::reduced(b, b.call(OpKind::Log1p, {b.call(OpKind::Exp, {product})}));
 }
@@ -20,8 +20,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::SoftMarginLoss = {
     .schema = "(Tensor self, Tensor target, int reduction=1) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferSoftMarginLoss,
+    .decompose = defineSoftMarginLoss,
     .doc = "log(1 + exp(-target * self)), reduced.",
 };
 

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferSort(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_TRY(rules::wrapDim("dim", args.integer("dim"), self.rank()).status());
   CGC_TRY(rules::addDense(results, self.dtype, self.sizes));
@@ -19,7 +19,7 @@ const OpDef defs::Sort = {
     .schema =
         "(Tensor self, bool stable=false, int dim=-1, bool descending=false) -> (Tensor, Tensor)",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferSort,
     .aten = "aten::sort.values_stable",
     .batch = batch::otherDims,
     .gradient = gradient::picked,

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferSplit(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(int64_t dim, rules::dimOfSelf(args));
   int64_t size = self.sizes[dim];
@@ -25,7 +25,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Split = {
     .schema = "(Tensor self, any split_size, int dim=0) -> Tensor[]",
     .traits = kPure | kView,
-    .infer = infer,
+    .infer = inferSplit,
     .batch = batch::parts,
     .gradient = [](GradientBuilder &b) { return gradient::joined(b, OpKind::Cat); },
     .doc = "Parts of dimension dim: split_size is the size of every part but the last, or the list "

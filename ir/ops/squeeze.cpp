@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferSqueeze(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   llvm::SmallVector<bool, 6> listed(self.rank(), args.isNone("dim"));
   if (!args.isNone("dim") && !args.ints("dim").empty()) {
@@ -26,7 +26,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Squeeze = {
     .schema = "(Tensor self, int[]? dim=none) -> Tensor",
     .traits = kPure | kView,
-    .infer = infer,
+    .infer = inferSqueeze,
     .batch = batch::view,
     .gradient = gradient::reshaped,
     .doc = "self without its dimensions of size 1, or without those listed in dim; a listed "

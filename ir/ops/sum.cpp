@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferSum(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(auto reduced, rules::listedDims(args, "dim", self.rank()));
   return rules::addDense(results, rules::accumulationDType(args),
@@ -18,7 +18,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Sum = {
     .schema = "(Tensor self, int[]? dim=none, bool keepdim=false, dtype? dtype=none) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferSum,
     .batch = batch::reduction,
     .gradient =
         [](GradientBuilder &b) {

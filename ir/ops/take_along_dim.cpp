@@ -27,12 +27,12 @@ Result<TakenSizes> takenSizes(const InferArgs &args) {
   return taken;
 }
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferTakeAlongDim(const InferArgs &args, rules::Results &results) {
   CGC_ASSIGN_OR_RETURN(const TakenSizes sizes, takenSizes(args));
   return rules::addDense(results, args.tensor("self").dtype, sizes.indices);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineTakeAlongDim(OpBuilder &b) {
   CGC_ASSIGN_OR_RETURN(const TakenSizes sizes, takenSizes(b.args()));
   const auto shaped = [&](llvm::StringRef name, const Dims &to) {
     Value *value = b.input(name);
@@ -47,8 +47,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::TakeAlongDim = {
     .schema = "(Tensor self, Tensor indices, int? dim=none) -> Tensor",
     .traits = kPure | kMove,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferTakeAlongDim,
+    .decompose = defineTakeAlongDim,
     .doc = "The elements of self at the indices along dim; both broadcast in the other dimensions. "
            "Without "
            "dim, of the flattened tensors.",

@@ -31,7 +31,7 @@ Result<SplitDims> splitDims(const InferArgs &args, llvm::StringRef tensor, llvm:
   return split;
 }
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferTensordot(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self"), &other = args.tensor("other");
   if (!isFloating(self.dtype))
     return rules::mismatch("self", "of a floating dtype", self);
@@ -53,7 +53,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::addDense(results, self.dtype, sizes);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineTensordot(OpBuilder &b) {
   CGC_ASSIGN_OR_RETURN(const SplitDims first, splitDims(b.args(), "self", "dims_self"));
   CGC_ASSIGN_OR_RETURN(const SplitDims second, splitDims(b.args(), "other", "dims_other"));
   // A tensor as a matrix of the dimensions `rows` and `columns`.
@@ -80,8 +80,8 @@ Result<Values> define(OpBuilder &b) {
 const OpDef defs::Tensordot = {
     .schema = "(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
     .traits = kPure | kGemm,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferTensordot,
+    .decompose = defineTensordot,
     .doc = "The products of self and other, summed over the dimensions dims_self and dims_other, "
            "which "
            "pair up; then the other dimensions of self and of other. One floating dtype.",

@@ -7,7 +7,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferTo(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   DType dtype = args.isNone("dtype") ? self.dtype : args.dtype("dtype");
   bool sameDevice = args.isNone("device") || args["device"].as<DeviceKind>() == self.device;
@@ -21,7 +21,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::To = {
     .schema = "(Tensor self, dtype? dtype=none, device? device=none) -> Tensor",
     .traits = kPure | kView | kMove,
-    .infer = infer,
+    .infer = inferTo,
     .evaluate = host::to,
     .rowArgs = [](const InferArgs &) { return RowArgs{"self"}; },
     .batch = batch::copy,

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferTopk(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(int64_t dim, rules::wrapDim("dim", args.integer("dim"), self.rank()));
   Dims sizes = self.sizes;
@@ -28,7 +28,7 @@ const OpDef defs::TopK = {
     .schema =
         "(Tensor self, int k, int dim=-1, bool largest=true, bool sorted=true) -> (Tensor, Tensor)",
     .traits = kPure | kReduction,
-    .infer = infer,
+    .infer = inferTopk,
     .aten = "aten::topk.values",
     .batch = batch::otherDims,
     .gradient = gradient::picked,

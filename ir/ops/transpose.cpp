@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferTranspose(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(int64_t a, rules::wrapDim("dim0", args.integer("dim0"), self.rank()));
   CGC_ASSIGN_OR_RETURN(int64_t b, rules::wrapDim("dim1", args.integer("dim1"), self.rank()));
@@ -23,7 +23,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Transpose = {
     .schema = "(Tensor self, int dim0, int dim1) -> Tensor",
     .traits = kPure | kView,
-    .infer = infer,
+    .infer = inferTranspose,
     .batch =
         [](const BatchCall &call) {
           if (call.result().rank() == 0)

@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferTripletMarginLoss(const InferArgs &args, rules::Results &results) {
   const TensorType &anchor = args.tensor("anchor");
   if (!isFloating(anchor.dtype))
     return rules::mismatch("anchor", "of a floating dtype", anchor);
@@ -19,7 +19,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
   return rules::reducedLoss(args, all.dtype, llvm::ArrayRef(all.sizes).drop_back(), results);
 }
 
-Result<Values> define(OpBuilder &b) {
+Result<Values> defineTripletMarginLoss(OpBuilder &b) {
   const auto distance = [&](llvm::StringRef x, llvm::StringRef y) {
     return b.call(OpKind::PairwiseDistance, {b.arg(x), b.arg(y), b.arg("p"), b.arg("eps")});
   };
@@ -37,8 +37,8 @@ const OpDef defs::TripletMarginLoss = {
         "(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float "
         "eps=1e-06, bool swap=false, int reduction=1) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = infer,
-    .decompose = define,
+    .infer = inferTripletMarginLoss,
+    .decompose = defineTripletMarginLoss,
     .doc =
         "max(0, margin + d(anchor, positive) - d(anchor, negative)), reduced, of the distances of "
         "pairwise_distance; with swap the second is that of positive and negative if it is "

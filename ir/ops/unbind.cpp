@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferUnbind(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(int64_t dim, rules::dimOfSelf(args));
   CGC_TRY(rules::checkResultCount(self.sizes[dim]));
@@ -20,7 +20,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Unbind = {
     .schema = "(Tensor self, int dim=0) -> Tensor[]",
     .traits = kPure | kView,
-    .infer = infer,
+    .infer = inferUnbind,
     .batch = batch::parts,
     .gradient = [](GradientBuilder &b) { return gradient::joined(b, OpKind::Stack); },
     .doc = "One result for each index of dimension dim, which is dropped.",

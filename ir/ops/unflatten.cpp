@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferUnflatten(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(int64_t dim, rules::wrapDim("dim", args.integer("dim"), self.rank()));
   if (self.rank() == 0 || args.ints("sizes").empty())
@@ -23,7 +23,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Unflatten = {
     .schema = "(Tensor self, int dim, int[] sizes) -> Tensor",
     .traits = kPure | kView,
-    .infer = infer,
+    .infer = inferUnflatten,
     .batch = batch::view,
     .gradient = gradient::reshaped,
     .doc = "Dimension dim is replaced by the given sizes, whose product must be its size; one may "

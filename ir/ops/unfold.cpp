@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferUnfold(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(int64_t dim,
                        rules::wrapDim("dimension", args.integer("dimension"), self.rank()));
@@ -28,7 +28,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 }
 
 /// Adds the elements of all windows at their places, in a fixed order.
-Status backward(GradientBuilder &b) {
+Status backwardUnfold(GradientBuilder &b) {
   Value *self = b.input("self"), *grad = b.grad();
   const InferArgs args = b.args();
   if (self->tensor().rank() == 0) {
@@ -60,9 +60,9 @@ Status backward(GradientBuilder &b) {
 const OpDef defs::Unfold = {
     .schema = "(Tensor self, int dimension, int size, int step) -> Tensor",
     .traits = kPure | kView,
-    .infer = infer,
+    .infer = inferUnfold,
     .batch = batch::otherDims,
-    .gradient = backward,
+    .gradient = backwardUnfold,
     .doc = "The windows of `size` elements of a dimension that begin at multiples of step, in a "
            "new last dimension. Windows may overlap.",
 };

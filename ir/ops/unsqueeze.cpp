@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferUnsqueeze(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(int64_t dim, rules::wrapDim("dim", args.integer("dim"), self.rank() + 1));
   Dims sizes = self.sizes, strides = self.strides;
@@ -21,7 +21,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Unsqueeze = {
     .schema = "(Tensor self, int dim) -> Tensor",
     .traits = kPure | kView,
-    .infer = infer,
+    .infer = inferUnsqueeze,
     .batch = batch::view,
     .gradient = gradient::reshaped,
     .doc = "self with a dimension of size 1 inserted before dim; -1 appends.",

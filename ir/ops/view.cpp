@@ -6,7 +6,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferView(const InferArgs &args, rules::Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(Dims sizes, rules::inferSize("size", args.ints("size"), self.numElements()));
   return rules::addReshaped(results, self, sizes);
@@ -17,7 +17,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::View = {
     .schema = "(Tensor self, int[] size) -> Tensor",
     .traits = kPure | kView,
-    .infer = infer,
+    .infer = inferView,
     .batch = batch::view,
     .gradient = gradient::reshaped,
     .doc = "The elements of self in row-major order under other sizes; one size may be -1. A view "

@@ -5,7 +5,7 @@
 namespace cgc::ir {
 namespace {
 
-Status infer(const InferArgs &args, rules::Results &results) {
+Status inferWhere(const InferArgs &args, rules::Results &results) {
   const TensorType &condition = args.tensor("condition");
   if (condition.dtype != DType::Bool)
     return rules::mismatch("condition", "of dtype bool", condition);
@@ -26,7 +26,7 @@ Status infer(const InferArgs &args, rules::Results &results) {
 const OpDef defs::Where = {
     .schema = "(Tensor condition, Tensor|number self, Tensor|number other) -> Tensor",
     .traits = kPure | kPointwise,
-    .infer = infer,
+    .infer = inferWhere,
     .gradient = [](GradientBuilder &b) -> Status {
       Value *condition = b.input("condition");
       if (b.needs("self"))

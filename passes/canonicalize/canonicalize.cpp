@@ -12,7 +12,7 @@
 namespace cgc::passes {
 namespace {
 
-constexpr Pattern kPatterns[] = {
+constexpr Pattern kCanonicalizePatterns[] = {
     CGC_PATTERN(dropEqualCast), // The first, which `casts=keep` leaves out.
     CGC_PATTERN(dropIdentity),  CGC_PATTERN(castBeforeExpand), CGC_PATTERN(normalizeCopy),
     CGC_PATTERN(decomposeAten), CGC_PATTERN(normalizeViews),   CGC_PATTERN(dropCopy),
@@ -51,9 +51,10 @@ Result<Changed> CanonicalizePass::run(ir::Graph &graph, PassContext &context) co
   }
   if (keepsCasts)
     changed |= dropUnneededCasts(graph);
-  CGC_ASSIGN_OR_RETURN(
-      Changed rewrote,
-      runPatterns(graph, llvm::ArrayRef(kPatterns).drop_front(keepsCasts), context, maxRewrites));
+  CGC_ASSIGN_OR_RETURN(Changed rewrote,
+                       runPatterns(graph,
+                                   llvm::ArrayRef(kCanonicalizePatterns).drop_front(keepsCasts),
+                                   context, maxRewrites));
   return changed ? Changed::Yes : rewrote;
 }
 

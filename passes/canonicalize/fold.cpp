@@ -14,8 +14,8 @@
 namespace cgc::passes {
 namespace {
 
-constexpr uint64_t kGrowth = 8; ///< The results may exceed the constants read by at most one part
-                                ///< in this many.
+constexpr uint64_t kLargestGrowth = 8; ///< The results may exceed the constants read by at most one
+                                       ///< part in this many.
 
 using Data = std::shared_ptr<const ir::TensorData>;
 
@@ -91,7 +91,7 @@ private:
         return false;
     }
     return node.kind() == ir::NodeKind::CallFunction && !facts.view &&
-           (bytes <= facts.readBytes + facts.readBytes / kGrowth || bytes <= limit_);
+           (bytes <= facts.readBytes + facts.readBytes / kLargestGrowth || bytes <= limit_);
   }
 
   /// Computes the dense bytes of a constant node's results, and of its operands.

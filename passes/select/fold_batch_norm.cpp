@@ -68,7 +68,7 @@ bool foldBatchNorm(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
-constexpr Pattern kPatterns[] = {
+constexpr Pattern kFoldBatchNormPatterns[] = {
     CGC_PATTERN(foldBatchNorm),
     CGC_PATTERN(dropIdentity),
 };
@@ -85,7 +85,7 @@ struct FoldBatchNormPass {
 };
 
 Result<Changed> FoldBatchNormPass::run(ir::Graph &graph, PassContext &context) const {
-  return runPatterns(graph, kPatterns, context);
+  return runPatterns(graph, kFoldBatchNormPatterns, context);
 }
 
 CGC_DEFINE_PASS(FoldBatchNormPass)

@@ -102,7 +102,7 @@ bool packLinears(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
-constexpr Pattern kPatterns[] = {
+constexpr Pattern kPackLinearsPatterns[] = {
     CGC_PATTERN(packLinears),
     CGC_PATTERN(normalizeViews),
     CGC_PATTERN(dropIdentity),
@@ -119,7 +119,7 @@ struct PackLinearsPass {
 };
 
 Result<Changed> PackLinearsPass::run(ir::Graph &graph, PassContext &context) const {
-  return runPatterns(graph, kPatterns, context);
+  return runPatterns(graph, kPackLinearsPatterns, context);
 }
 
 CGC_DEFINE_PASS(PackLinearsPass)

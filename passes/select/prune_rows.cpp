@@ -223,7 +223,7 @@ bool pruneRowsBehindAttention(Node &node, PatternRewriter &rewriter) {
   return prune(node, rewriter, /*keepsAttention=*/true);
 }
 
-constexpr Pattern kPatterns[] = {
+constexpr Pattern kPruneRowsPatterns[] = {
     CGC_PATTERN(pruneRows),
     CGC_PATTERN(normalizeViews),
     CGC_PATTERN(dropIdentity),
@@ -255,9 +255,10 @@ Result<PruneRowsPass> PruneRowsPass::create(PassOptions &options) {
 }
 
 Result<Changed> PruneRowsPass::run(ir::Graph &graph, PassContext &context) const {
-  return runPatterns(
-      graph, keepsAttention ? llvm::ArrayRef(kPatternsBehindAttention) : llvm::ArrayRef(kPatterns),
-      context);
+  return runPatterns(graph,
+                     keepsAttention ? llvm::ArrayRef(kPatternsBehindAttention)
+                                    : llvm::ArrayRef(kPruneRowsPatterns),
+                     context);
 }
 
 CGC_DEFINE_PASS(PruneRowsPass)

@@ -81,7 +81,7 @@ bool selectAttention(Node &node, PatternRewriter &rewriter) {
 
 // The results have another dimension order than LibTorch's, so the linear that reads them must
 // process its rows in that order.
-constexpr Pattern kPatterns[] = {
+constexpr Pattern kSelectAttentionPatterns[] = {
     CGC_PATTERN(foldAnyQueryScale), CGC_PATTERN(selectAttention), CGC_PATTERN(sinkPermute),
     CGC_PATTERN(normalizeViews),    CGC_PATTERN(dropIdentity),    CGC_PATTERN(dropCopy),
 };
@@ -98,7 +98,7 @@ struct SelectAttentionPass {
 };
 
 Result<Changed> SelectAttentionPass::run(ir::Graph &graph, PassContext &context) const {
-  return runPatterns(graph, kPatterns, context);
+  return runPatterns(graph, kSelectAttentionPatterns, context);
 }
 
 CGC_DEFINE_PASS(SelectAttentionPass)

@@ -47,7 +47,7 @@ bool selectEmbedding(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
-constexpr Pattern kPatterns[] = {
+constexpr Pattern kSelectEmbeddingPatterns[] = {
     CGC_PATTERN(castBeforeEmbedding),
     CGC_PATTERN(selectEmbedding),
 };
@@ -63,7 +63,7 @@ struct SelectEmbeddingPass {
 };
 
 Result<Changed> SelectEmbeddingPass::run(ir::Graph &graph, PassContext &context) const {
-  return runPatterns(graph, kPatterns, context);
+  return runPatterns(graph, kSelectEmbeddingPatterns, context);
 }
 
 CGC_DEFINE_PASS(SelectEmbeddingPass)

@@ -138,7 +138,7 @@ bool takeResidual(Node &node, PatternRewriter &rewriter) {
   return reason && rewriter.notifyMatchFailure(node, reason);
 }
 
-constexpr Pattern kPatterns[] = {
+constexpr Pattern kSelectLinearPatterns[] = {
     CGC_PATTERN(linearOfMatmul),
     CGC_PATTERN(selectQuickGelu),
     CGC_PATTERN(takeActivation),
@@ -157,7 +157,7 @@ struct SelectLinearPass {
 };
 
 Result<Changed> SelectLinearPass::run(ir::Graph &graph, PassContext &context) const {
-  return runPatterns(graph, kPatterns, context);
+  return runPatterns(graph, kSelectLinearPatterns, context);
 }
 
 CGC_DEFINE_PASS(SelectLinearPass)

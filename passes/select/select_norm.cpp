@@ -165,7 +165,7 @@ bool selectNormalize(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
-constexpr Pattern kPatterns[] = {
+constexpr Pattern kSelectNormPatterns[] = {
     CGC_PATTERN(selectMixedLayerNorm),
     CGC_PATTERN(selectAddLayerNorm),
     CGC_PATTERN(selectNormalize),
@@ -182,7 +182,7 @@ struct SelectNormPass {
 };
 
 Result<Changed> SelectNormPass::run(ir::Graph &graph, PassContext &context) const {
-  return runPatterns(graph, kPatterns, context);
+  return runPatterns(graph, kSelectNormPatterns, context);
 }
 
 CGC_DEFINE_PASS(SelectNormPass)

@@ -106,7 +106,7 @@ bool selectNormLinear(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
-constexpr Pattern kPatterns[] = {CGC_PATTERN(selectNormLinear)};
+constexpr Pattern kSelectNormLinearPatterns[] = {CGC_PATTERN(selectNormLinear)};
 
 } // namespace
 
@@ -123,7 +123,7 @@ struct SelectNormLinearPass {
 };
 
 Result<Changed> SelectNormLinearPass::run(ir::Graph &graph, PassContext &context) const {
-  return runPatterns(graph, kPatterns, context);
+  return runPatterns(graph, kSelectNormLinearPatterns, context);
 }
 
 CGC_DEFINE_PASS(SelectNormLinearPass)

@@ -68,7 +68,7 @@ bool selectPatches(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
-constexpr Pattern kPatterns[] = {
+constexpr Pattern kSelectPatchesPatterns[] = {
     CGC_PATTERN(selectPatches),
     CGC_PATTERN(normalizeViews),
     CGC_PATTERN(dropIdentity),
@@ -86,7 +86,7 @@ struct SelectPatchesPass {
 };
 
 Result<Changed> SelectPatchesPass::run(ir::Graph &graph, PassContext &context) const {
-  return runPatterns(graph, kPatterns, context);
+  return runPatterns(graph, kSelectPatchesPatterns, context);
 }
 
 CGC_DEFINE_PASS(SelectPatchesPass)

@@ -73,7 +73,7 @@ bool selectNamedRow(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
-constexpr Pattern kPatterns[] = {
+constexpr Pattern kSelectRowsPatterns[] = {
     CGC_PATTERN(selectFirstRow),
     CGC_PATTERN(selectNamedRow),
 };
@@ -89,7 +89,7 @@ struct SelectRowsPass {
 };
 
 Result<Changed> SelectRowsPass::run(ir::Graph &graph, PassContext &context) const {
-  return runPatterns(graph, kPatterns, context);
+  return runPatterns(graph, kSelectRowsPatterns, context);
 }
 
 CGC_DEFINE_PASS(SelectRowsPass)

@@ -64,7 +64,7 @@ bool takePositions(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
-constexpr Pattern kPatterns[] = {
+constexpr Pattern kSelectTokensPatterns[] = {
     CGC_PATTERN(selectTokens),
     CGC_PATTERN(takePositions),
 };
@@ -79,7 +79,7 @@ struct SelectTokensPass {
 };
 
 Result<Changed> SelectTokensPass::run(ir::Graph &graph, PassContext &context) const {
-  return runPatterns(graph, kPatterns, context);
+  return runPatterns(graph, kSelectTokensPatterns, context);
 }
 
 CGC_DEFINE_PASS(SelectTokensPass)

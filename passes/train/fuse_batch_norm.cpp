@@ -77,7 +77,7 @@ bool fuseReluBackward(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
-constexpr Pattern kPatterns[] = {
+constexpr Pattern kFuseBatchNormPatterns[] = {
     CGC_PATTERN(fuseResidual),
     CGC_PATTERN(fuseRelu),
     CGC_PATTERN(fuseReluBackward),
@@ -94,7 +94,7 @@ struct FuseBatchNormPass {
 };
 
 Result<Changed> FuseBatchNormPass::run(ir::Graph &graph, PassContext &context) const {
-  return runPatterns(graph, kPatterns, context);
+  return runPatterns(graph, kFuseBatchNormPatterns, context);
 }
 
 CGC_DEFINE_PASS(FuseBatchNormPass)

@@ -131,7 +131,7 @@ bool fuseBiasGradient(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
-constexpr Pattern kPatterns[] = {
+constexpr Pattern kSelectGradientsPatterns[] = {
     CGC_PATTERN(fuseSquaredError),
     CGC_PATTERN(fuseBiasGradient),
 };
@@ -148,7 +148,7 @@ struct SelectGradientsPass {
 };
 
 Result<Changed> SelectGradientsPass::run(ir::Graph &graph, PassContext &context) const {
-  return runPatterns(graph, kPatterns, context);
+  return runPatterns(graph, kSelectGradientsPatterns, context);
 }
 
 CGC_DEFINE_PASS(SelectGradientsPass)

@@ -134,7 +134,7 @@ bool copyNormGradient(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
-constexpr Pattern kPatterns[] = {
+constexpr Pattern kSelectTrainNormPatterns[] = {
     CGC_PATTERN(narrowNorm),  CGC_PATTERN(addInput),         CGC_PATTERN(readNarrowGradient),
     CGC_PATTERN(addResidual), CGC_PATTERN(copyNormGradient),
 };
@@ -142,7 +142,7 @@ constexpr Pattern kPatterns[] = {
 } // namespace
 
 Result<Changed> SelectTrainNormPass::run(ir::Graph &graph, PassContext &context) const {
-  return runPatterns(graph, kPatterns, context);
+  return runPatterns(graph, kSelectTrainNormPatterns, context);
 }
 
 CGC_DEFINE_PASS(SelectTrainNormPass)

@@ -165,7 +165,7 @@ bool fuseLinearUpdates(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
-constexpr Pattern kPatterns[] = {
+constexpr Pattern kSelectUpdatesPatterns[] = {
     CGC_PATTERN(fuseLinearUpdates),
 };
 
@@ -181,7 +181,7 @@ struct SelectUpdatesPass {
 };
 
 Result<Changed> SelectUpdatesPass::run(ir::Graph &graph, PassContext &context) const {
-  return runPatterns(graph, kPatterns, context);
+  return runPatterns(graph, kSelectUpdatesPatterns, context);
 }
 
 CGC_DEFINE_PASS(SelectUpdatesPass)

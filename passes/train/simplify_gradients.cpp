@@ -160,7 +160,7 @@ bool widenSum(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
-constexpr Pattern kPatterns[] = {
+constexpr Pattern kSimplifyGradientsPatterns[] = {
     CGC_PATTERN(joinParts),           CGC_PATTERN(joinViews), CGC_PATTERN(dropIdentity),
     CGC_PATTERN(widenWeightGradient), CGC_PATTERN(widenSum),
 };
@@ -168,7 +168,7 @@ constexpr Pattern kPatterns[] = {
 } // namespace
 
 Result<Changed> SimplifyGradientsPass::run(ir::Graph &graph, PassContext &context) const {
-  return runPatterns(graph, kPatterns, context);
+  return runPatterns(graph, kSimplifyGradientsPatterns, context);
 }
 
 CGC_DEFINE_PASS(SimplifyGradientsPass)

@@ -63,6 +63,14 @@ template <> inline F16 fromFloat<F16>(float v) {
   return {uint16_t(sign | (rounded - ((127u - 15u) << 23)) >> 13)};
 }
 
+/// The value to compare: floats as f32, otherwise the element itself.
+template <class T> auto comparable(T value) {
+  if constexpr (std::is_integral_v<T>)
+    return value;
+  else
+    return toFloat(value);
+}
+
 /// The value that a T stores for `v`.
 template <class T> float rounded(float v) {
   return toFloat(fromFloat<T>(v));

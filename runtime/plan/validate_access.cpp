@@ -3,6 +3,7 @@
 
 #include "runtime/base/checked.h"
 #include "runtime/plan/gemm_call.h"
+#include "runtime/plan/invalid.h"
 #include "runtime/plan/layout.h"
 
 #include <algorithm>
@@ -14,10 +15,6 @@ namespace {
 // for each byte that the record's largest tensor spans. kAlwaysAllowedElements are allowed in any
 // case.
 constexpr uint64_t kElementsPerByte = 1 << 10, kAlwaysAllowedElements = 1 << 20;
-
-Status fail(std::string what) {
-  return {Code::InvalidFile, std::move(what)};
-}
 
 /// Whether elements of the tensor may share memory. They cannot if the stride of each dimension
 /// is at least the span of all dimensions with smaller strides.
@@ -70,22 +67,23 @@ Status AccessCheck::checkWork(const LaunchRecord &record) const {
   const uint64_t most = std::max(kAlwaysAllowedElements, kElementsPerByte * span);
   for (TensorId id : reads)
     if (const TensorRef &t = tensor(id); *tensorBytes(t.dtype, t.sizes) / dtypeSize(t.dtype) > most)
-      return fail("it reads all elements of tensor " + std::to_string(uint32_t(id)) +
-                  ", more than " + std::to_string(most) + ": its largest tensor spans " +
-                  std::to_string(span) + " bytes");
+      return invalidFile("it reads all elements of tensor " + std::to_string(uint32_t(id)) +
+                         ", more than " + std::to_string(most) + ": its largest tensor spans " +
+                         std::to_string(span) + " bytes");
   for (TensorId id : writes)
     if (mayOverlap(tensor(id)))
-      return fail("elements of tensor " + std::to_string(uint32_t(id)) +
-                  ", which it writes, overlap");
+      return invalidFile("elements of tensor " + std::to_string(uint32_t(id)) +
+                         ", which it writes, overlap");
   return Status::ok();
 }
 
 Status AccessCheck::checkOrder(const LaunchRecord &record) {
   for (TensorId id : recordReads(record)) {
     if (!hasValue(id))
-      return fail("it reads tensor " + std::to_string(uint32_t(id)) +
-                  ", which no earlier record has written" +
-                  (steps_ > 0 ? "" : ", as far as can be seen: it was written in too many parts"));
+      return invalidFile(
+          "it reads tensor " + std::to_string(uint32_t(id)) +
+          ", which no earlier record has written" +
+          (steps_ > 0 ? "" : ", as far as can be seen: it was written in too many parts"));
   }
   // How much of its workspace cuBLASLt writes is unknown, so the workspace does not count as
   // written.
@@ -94,7 +92,7 @@ Status AccessCheck::checkOrder(const LaunchRecord &record) {
   for (TensorId id : recordWrites(record)) {
     const TensorRef &accessed = tensor(id);
     if (accessed.slot.buffer == BufferKind::Weight || accessed.slot.buffer == BufferKind::Input)
-      return fail("it writes to a weight or an input");
+      return invalidFile("it writes to a weight or an input");
     if (!hasWorkspace || id == call->writes[0])
       written_[{accessed.slot.buffer, accessed.slot.index}].add(accessed);
   }

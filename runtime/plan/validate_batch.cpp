@@ -2,6 +2,7 @@
 #include "runtime/plan/validate_batch.h"
 
 #include "runtime/base/printable.h"
+#include "runtime/plan/invalid.h"
 #include "runtime/plan/names.h"
 
 #include <cmath>
@@ -11,10 +12,6 @@ namespace cgc {
 namespace {
 
 using Shapes = std::vector<std::vector<int64_t>>;
-
-Status fail(std::string what) {
-  return {Code::InvalidFile, std::move(what)};
-}
 
 bool isText(const std::string &s) {
   return isPrintableUtf8(s) && s.size() <= kMaxNameBytes;
@@ -35,15 +32,15 @@ Status checkDims(const Bucket &bucket, const Bucket &first) {
   const IoTensor *batched = nullptr;
   const auto check = [&](const IoTensor &tensor, const IoTensor &other) -> Status {
     if (tensor.batchDim != other.batchDim)
-      return fail("its buckets differ in the batch dimension of '" + tensor.name + "'");
+      return invalidFile("its buckets differ in the batch dimension of '" + tensor.name + "'");
     if (tensor.batchDim == kNoBatchDim)
       return Status::ok();
     if (tensor.batchDim < 0 || size_t(tensor.batchDim) >= tensor.sizes.size())
-      return fail("'" + tensor.name + "' has no dimension " + std::to_string(tensor.batchDim) +
-                  ", which is to be its batch dimension");
+      return invalidFile("'" + tensor.name + "' has no dimension " +
+                         std::to_string(tensor.batchDim) + ", which is to be its batch dimension");
     if (batched && batched->sizes[batched->batchDim] != tensor.sizes[tensor.batchDim])
-      return fail("'" + batched->name + "' and '" + tensor.name +
-                  "' have batch dimensions of different sizes");
+      return invalidFile("'" + batched->name + "' and '" + tensor.name +
+                         "' have batch dimensions of different sizes");
     batched = &tensor;
     return Status::ok();
   };
@@ -57,14 +54,16 @@ Status checkDims(const Bucket &bucket, const Bucket &first) {
 Status checkRows(const PlanData &plan, const Entry &entry) {
   const BatchRows &rows = entry.rows;
   if (!isText(rows.op) || !isText(rows.reason))
-    return fail("the reason why its rows depend on each other is not printable text, or too long");
+    return invalidFile(
+        "the reason why its rows depend on each other is not printable text, or too long");
   if (rows.location != kNoLocation && uint32_t(rows.location) >= plan.locations.size())
-    return fail("the source location of the op that makes its rows depend on each other does not "
-                "exist");
+    return invalidFile(
+        "the source location of the op that makes its rows depend on each other does not "
+        "exist");
   if (!rows.independent)
     return Status::ok();
   if (!rows.op.empty() || !rows.reason.empty() || rows.location != kNoLocation)
-    return fail("its rows are independent, and there is a reason why they are not");
+    return invalidFile("its rows are independent, and there is a reason why they are not");
   // Inputs that differ in the batch alone give outputs that differ in the batch alone.
   std::map<Shapes, Shapes> outputs;
   for (const Bucket &bucket : entry.buckets) {
@@ -72,10 +71,11 @@ Status checkRows(const PlanData &plan, const Entry &entry) {
     for (const IoTensor &input : bucket.inputs)
       batched |= input.batchDim != kNoBatchDim;
     if (!batched)
-      return fail("its rows are independent, and no input has a batch dimension");
+      return invalidFile("its rows are independent, and no input has a batch dimension");
     Shapes made = shapesWithoutBatch(bucket.outputs);
     if (outputs.emplace(shapesWithoutBatch(bucket.inputs), made).first->second != made)
-      return fail("its rows are independent, and the batch changes another dimension of an output");
+      return invalidFile(
+          "its rows are independent, and the batch changes another dimension of an output");
   }
   return Status::ok();
 }
@@ -86,9 +86,9 @@ Status checkBatch(const PlanData &plan, const Entry &entry) {
   for (const Bucket &bucket : entry.buckets) {
     CGC_TRY(checkDims(bucket, entry.buckets[0]));
     if (!std::isfinite(bucket.expectedMicros) || bucket.expectedMicros < 0)
-      return fail("the expected time of a bucket is negative or not finite");
+      return invalidFile("the expected time of a bucket is negative or not finite");
     if (bucket.isMeasured && bucket.expectedMicros == 0)
-      return fail("the measured time of a bucket is 0");
+      return invalidFile("the measured time of a bucket is 0");
   }
   return checkRows(plan, entry);
 }

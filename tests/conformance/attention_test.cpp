@@ -140,9 +140,12 @@ private:
         double score = 0;
         for (int64_t d = 0; d < c.width; ++d)
           score += qs[row * c.width + d] * ks[(head * c.keys + key) * c.width + d];
-        // A large mask absorbs the score, or all but its first bits, in f32.
-        weights[key] =
-            mask ? float(score * scale + mask->at(row * c.keys + key, maskSizes)) : score * scale;
+        // A large mask absorbs the score, or all but its first bits, in f32. finfo.min of f16
+        // counts as that of f32.
+        double added = mask ? mask->at(row * c.keys + key, maskSizes) : 0;
+        if (c.dtype == DType::F16 && added == lowest(DType::F16))
+          added = lowest(DType::F32);
+        weights[key] = mask ? float(score * scale + added) : score * scale;
         most = std::max(most, weights[key]);
       }
       if (most == -INFINITY) // No key is visible: all weights are 0.

@@ -234,19 +234,19 @@ private:
   fs::path path_;
 };
 
-const fs::path kRoot = test::sourceDir() / "tests" / "filetests";
+const fs::path kFileTests = test::sourceDir() / "tests" / "filetests";
 
 } // namespace
 
 /// Registers the tests in the order of their paths.
 void registerFileTests() {
   std::vector<fs::path> paths;
-  for (const auto &entry : fs::recursive_directory_iterator(kRoot))
+  for (const auto &entry : fs::recursive_directory_iterator(kFileTests))
     if (entry.path().extension() == ".cgir")
       paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   for (const fs::path &path : paths) {
-    std::string name = fs::relative(path, kRoot).replace_extension("").string();
+    std::string name = fs::relative(path, kFileTests).replace_extension("").string();
     testing::RegisterTest("FileTest", name.c_str(), nullptr, nullptr, path.c_str(), 1,
                           [path]() -> FileTest * { return new FileTest(path); });
   }

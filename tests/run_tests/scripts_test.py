@@ -123,12 +123,13 @@ class Report(unittest.TestCase):
 class Copy(unittest.TestCase):
     """A script in a folder of its own."""
 
-    def copy(self, script):
+    def copy(self, *scripts):
         FOLDER.mkdir(parents=True, exist_ok=True)
         self.root = Path(tempfile.mkdtemp(dir=FOLDER))
         self.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
         (self.root / "scripts").mkdir()
-        shutil.copy(ROOT / "scripts" / script, self.root / "scripts")
+        for script in scripts:
+            shutil.copy(ROOT / "scripts" / script, self.root / "scripts")
 
 
 class ClangTidy(Copy):
@@ -138,7 +139,7 @@ class ClangTidy(Copy):
         return ran.stderr
 
     def test_what_it_cannot_check_is_an_error(self):
-        self.copy("clang_tidy.sh")
+        self.copy("clang_tidy.sh", "compile_commands.py")
         self.assertRegex(self.refusal("a.cpp"), "compile_commands.json is missing: cmake --preset release")
         database = self.root / "build/release/compile_commands.json"
         database.parent.mkdir(parents=True)

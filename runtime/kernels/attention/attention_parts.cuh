@@ -80,6 +80,14 @@ __device__ __forceinline__ void multiplyKeys(float (&scores)[8][4], const uint32
   }
 }
 
+/// The element of a mask as the number to add to a score.
+__device__ __forceinline__ float addendOf(__half mask) {
+  return addendOfF16Mask(toFloat(mask));
+}
+__device__ __forceinline__ float addendOf(__nv_bfloat16 mask) {
+  return toFloat(mask);
+}
+
 /// Scales the scores of a chunk and adds the mask of a head.
 template <class T>
 __device__ __forceinline__ void addMask(const HeadsParameters<T> &p, const T *mask,
@@ -91,7 +99,7 @@ __device__ __forceinline__ void addMask(const HeadsParameters<T> &p, const T *ma
     for (int i = 0; i < 4; ++i) {
       const int key = firstKey + n * 8 + column + i % 2, query = row + i / 2 * 8;
       if (key < keys && query < p.queries)
-        scores[n][i] = fmaf(scores[n][i], p.scale, toFloat(mask[query * p.maskStrides.row + key]));
+        scores[n][i] = fmaf(scores[n][i], p.scale, addendOf(mask[query * p.maskStrides.row + key]));
     }
 }
 

@@ -87,7 +87,8 @@ void attend(const ReferenceArguments &a, const TensorView &mask, Divisor divisor
         if (mask.data) {
           const T *const of = headOf<T>(mask, b, h) + i * strideOf(mask, 2);
           for (int64_t j = 0; j < seen; ++j)
-            head.scores[j] += toFloat(of[j]);
+            head.scores[j] +=
+                std::is_same_v<T, F16> ? addendOfF16Mask(toFloat(of[j])) : toFloat(of[j]);
         }
         head.weigh<T>(seen, divisor);
         storeRow(head.out.data(), head.width,

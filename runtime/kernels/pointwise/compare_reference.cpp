@@ -8,14 +8,6 @@
 namespace cgc::reference {
 namespace {
 
-/// The value to compare: floats as f32, otherwise the element itself.
-template <class T> auto comparable(T value) {
-  if constexpr (std::is_integral_v<T>)
-    return value;
-  else
-    return toFloat(value);
-}
-
 template <class V> bool holds(CompareOp op, V x, V z) {
   switch (op) {
   case CompareOp::Eq:

@@ -6,14 +6,6 @@
 namespace cgc::reference {
 namespace {
 
-/// The value to compare: floats as f32, otherwise the element itself.
-template <class T> auto comparable(T value) {
-  if constexpr (std::is_integral_v<T>)
-    return value;
-  else
-    return toFloat(value);
-}
-
 template <class T> void argmax(const ReferenceArguments &a) {
   const TensorView &x = a.reads[0];
   const int64_t columns = x.sizes.back(), rows = elementsOf(x) / columns;

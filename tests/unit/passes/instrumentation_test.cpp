@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr const char *kText = R"(
+constexpr const char *kTracedText = R"(
 graph @g(%x: f32[2]) {
   %0 = aten.exp(%x) : f32[2]
   %1 = aten.exp(%x) : f32[2]
@@ -52,7 +52,7 @@ TEST(InstrumentationTest, CallbacksNestAroundEachPass) {
                                return Status::ok();
                              },
                          .finish = {}});
-  auto module = parse(kText);
+  auto module = parse(kTracedText);
   ASSERT_TRUE(runPasses(*module, "cse,cse", {}, instrumentation).isOk());
   EXPECT_THAT(calls, ElementsAre("outer before cse", "inner before cse", "inner changed by cse",
                                  "outer changed by cse", "outer before cse", "inner before cse",
@@ -65,7 +65,7 @@ TEST(InstrumentationTest, ACallbackCanStopThePipeline) {
       {.before = {},
        .after = [](const PassRun &, Changed) { return Status(Code::Failed, "stop"); },
        .finish = {}});
-  auto module = parse(kText);
+  auto module = parse(kTracedText);
   Status status = runPasses(*module, "cse,dce", {}, instrumentation);
   EXPECT_EQ(status.message(), "stop");
   EXPECT_THAT(ir::toString(*module), HasSubstr("aten.neg")) << "dce has run";
@@ -73,7 +73,7 @@ TEST(InstrumentationTest, ACallbackCanStopThePipeline) {
 
 TEST(InstrumentationTest, PrintAfterOnePass) {
   Log log;
-  auto module = parse(kText);
+  auto module = parse(kTracedText);
   ASSERT_TRUE(
       runPasses(*module, "cse,dce", {}, standard({.printAfter = {"cse"}}, log.stream)).isOk());
   EXPECT_THAT(log.text, HasSubstr("; after cse on @g\n"));
@@ -83,7 +83,7 @@ TEST(InstrumentationTest, PrintAfterOnePass) {
 
 TEST(InstrumentationTest, PrintAfterAll) {
   Log log;
-  auto module = parse(kText);
+  auto module = parse(kTracedText);
   ASSERT_TRUE(
       runPasses(*module, "inline,cse,dce", {}, standard({.printAfterAll = true}, log.stream))
           .isOk());
@@ -101,7 +101,7 @@ TEST(InstrumentationTest, PrintAfterUnknownPassIsAUsageError) {
 TEST(InstrumentationTest, DumpsAreNumberedByPositionAndParseBack) {
   test::TempFolder temporary;
   const std::filesystem::path folder = temporary / "dump";
-  auto module = parse(kText);
+  auto module = parse(kTracedText);
   ASSERT_TRUE(runPasses(*module, "inline,cse,dce", {},
                         standard({.dumpDir = folder.string()}, llvm::nulls()))
                   .isOk());
@@ -118,7 +118,7 @@ TEST(InstrumentationTest, DumpsAreNumberedByPositionAndParseBack) {
 }
 
 TEST(InstrumentationTest, DumpFolderThatCannotBeMadeFails) {
-  auto module = parse(kText);
+  auto module = parse(kTracedText);
   Status status =
       runPasses(*module, "cse", {}, standard({.dumpDir = "/dev/null/dumps"}, llvm::nulls()));
   EXPECT_EQ(status.code(), Code::Failed);
@@ -128,7 +128,7 @@ TEST(InstrumentationTest, DumpFolderThatCannotBeMadeFails) {
 TEST(InstrumentationTest, TimesAreATableAtTheEnd) {
   Log log;
   Instrumentation instrumentation = standard({.timePasses = true}, log.stream);
-  auto module = parse(kText);
+  auto module = parse(kTracedText);
   ASSERT_TRUE(runPasses(*module, "cse,dce,cse", {}, instrumentation).isOk());
   EXPECT_EQ(log.text, "");
   instrumentation.finish();
@@ -140,7 +140,7 @@ TEST(InstrumentationTest, TimesAreATableAtTheEnd) {
 
 TEST(InstrumentationTest, PrintChangedShowsTheLinesThatChanged) {
   Log log;
-  auto module = parse(kText);
+  auto module = parse(kTracedText);
   ASSERT_TRUE(
       runPasses(*module, "cse,cse", {}, standard({.printChanged = true}, log.stream)).isOk());
   EXPECT_EQ(log.text, "; cse on @g:\n"
@@ -156,7 +156,7 @@ TEST(InstrumentationTest, PrintChangedShowsTheLinesThatChanged) {
 
 TEST(InstrumentationTest, PassLimitLeavesOutRunsThatAreNotRequired) {
   Log log;
-  auto module = parse(kText);
+  auto module = parse(kTracedText);
   ASSERT_TRUE(
       runPasses(*module, "inline,cse,canonicalize,dce", {}, standard({.passLimit = 1}, log.stream))
           .isOk());
@@ -177,7 +177,7 @@ TEST(InstrumentationTest, CallbacksOfAPassThatIsLeftOutAreNotCalled) {
                              return Status::ok();
                            }});
   instrumentation.add({.shouldRun = [](const PassRun &run) { return run.pass != "cse"; }});
-  auto module = parse(kText);
+  auto module = parse(kTracedText);
   ASSERT_TRUE(runPasses(*module, "cse", {}, instrumentation).isOk());
   EXPECT_EQ(calls, 0u);
 }
@@ -188,7 +188,7 @@ TEST(InstrumentationTest, APassThatBreaksTheIrIsNamed) {
     graph.getAttr("nowhere", neg.result()->type(), neg.loc(), &*graph.begin());
     return nullptr;
   });
-  auto module = parse(kText);
+  auto module = parse(kTracedText);
   Status status = runPasses(*module, "op-substitution", {.substitutions = &substitutions},
                             standard({}, llvm::nulls()));
   EXPECT_EQ(status.code(), Code::Failed);
@@ -201,11 +201,11 @@ TEST(InstrumentationTest, VerifyEachCanBeTurnedOff) {
     return nullptr;
   });
   PassContext context{.substitutions = &substitutions};
-  auto module = parse(kText);
+  auto module = parse(kTracedText);
   EXPECT_TRUE(
       runPasses(*module, "op-substitution", context, standard({.verifyEach = false}, llvm::nulls()))
           .isOk());
-  module = parse(kText);
+  module = parse(kTracedText);
   Status status = runPasses(*module, "op-substitution", context, standard({}, llvm::nulls()));
   EXPECT_THAT(status.message(), HasSubstr("pass 'op-substitution' broke the IR"));
 }
@@ -213,7 +213,7 @@ TEST(InstrumentationTest, VerifyEachCanBeTurnedOff) {
 TEST(InstrumentationTest, APassThatThrowsIsNamed) {
   Substitutions substitutions =
       misbehaving([](ir::Node &) -> Result<ir::Value *> { throw std::runtime_error("ouch"); });
-  auto module = parse(kText);
+  auto module = parse(kTracedText);
   Status status = runPasses(*module, "op-substitution", {.substitutions = &substitutions});
   EXPECT_EQ(status.code(), Code::Failed);
   EXPECT_THAT(status.message(), HasSubstr("pass 'op-substitution'"));

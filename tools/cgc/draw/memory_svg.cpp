@@ -21,8 +21,8 @@ namespace {
 
 // All sizes are in pixels. kChartHeight includes the heading and the axes of a chart.
 constexpr double kMinWidth = 1400, kChartHeight = 560;
-constexpr double kLeft = 90, kRight = 20, kTop = 46, kBottom = 66;
-constexpr double kPlotHeight = kChartHeight - kTop - kBottom;
+constexpr double kMapLeft = 90, kMapRight = 20, kMapTop = 46, kMapBottom = 66;
+constexpr double kMapHeight = kChartHeight - kMapTop - kMapBottom;
 constexpr double kCharWidth = 5.2; ///< Approximate width of a character of a label.
 constexpr double kTickWidth = 64;  ///< Minimum distance between two numbers of the time axis.
 constexpr double kMinHeight = 0.1; ///< An SVG rectangle of height 0 is invisible.
@@ -56,15 +56,16 @@ std::string blockOf(llvm::StringRef path) {
   return block;
 }
 
-class Chart {
+class MemoryChart {
 public:
-  Chart(const PlanData &plan, const Entry &entry, const Bucket &bucket, double y, double width)
-      : plan_(plan), entry_(entry), bucket_(bucket), buffers_(arenaBuffers(bucket)), y_(y + kTop),
-        plotWidth_(width - kLeft - kRight) {}
+  MemoryChart(const PlanData &plan, const Entry &entry, const Bucket &bucket, double y,
+              double width)
+      : plan_(plan), entry_(entry), bucket_(bucket), buffers_(arenaBuffers(bucket)),
+        y_(y + kMapTop), plotWidth_(width - kMapLeft - kMapRight) {}
 
   std::string draw() {
     const uint64_t live = peakLiveBytes();
-    text(kLeft, y_ - 28, 15,
+    text(kMapLeft, y_ - 28, 15,
          fmt::format("{} ({}): arena {}, of which at most {} are in use at once; {} records, {} "
                      "buffers",
                      entry_.name, describeIo(bucket_.inputs), formatBytes(bucket_.arenaBytes),
@@ -79,10 +80,10 @@ public:
 
 private:
   double x(double record) const {
-    return kLeft + plotWidth_ * record / std::max<double>(1, bucket_.records.size());
+    return kMapLeft + plotWidth_ * record / std::max<double>(1, bucket_.records.size());
   }
   double y(double byte) const {
-    return y_ + kPlotHeight * (1 - byte / std::max<double>(1, bucket_.arenaBytes));
+    return y_ + kMapHeight * (1 - byte / std::max<double>(1, bucket_.arenaBytes));
   }
   std::string moduleOf(size_t record) const {
     const LocationId location = bucket_.records[record].location;
@@ -120,7 +121,7 @@ private:
     std::set<ir::OpClass> used;
     for (const ArenaBuffer &buffer : buffers_)
       used.insert(classOf(buffer.first));
-    double at = kLeft;
+    double at = kMapLeft;
     for (ir::OpClass opClass : used) {
       const std::string name = ir::styleOf(opClass).legend.str();
       svg_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"10\" fill=\"{}\" "
@@ -142,7 +143,7 @@ private:
         ++end;
       svg_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
                           "fill=\"{}\"><title>{}</title></rect>\n",
-                          x(begin), y_, x(end) - x(begin), kPlotHeight,
+                          x(begin), y_, x(end) - x(begin), kMapHeight,
                           band % 2 ? "#f3f3f3" : "#fafafa", markupText(block));
       // Labels keep the end of the path, which distinguishes blocks best.
       const double width = x(end) - x(begin);
@@ -152,7 +153,7 @@ private:
       while (label.size() > room && label.contains('.'))
         label = label.split('.').second;
       if (label.size() <= room && x(begin) >= labeledEnd) {
-        text(x(begin) + 1, y_ + kPlotHeight + 12, 9, label.str(), " fill=\"#555555\"");
+        text(x(begin) + 1, y_ + kMapHeight + 12, 9, label.str(), " fill=\"#555555\"");
         labeledEnd = x(begin) + 5.2 * static_cast<double>(label.size());
       }
       begin = end;
@@ -200,21 +201,21 @@ private:
   void drawAxes() {
     svg_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
                         "fill=\"none\" stroke=\"#222222\"/>\n",
-                        kLeft, y_, plotWidth_, kPlotHeight);
+                        kMapLeft, y_, plotWidth_, kMapHeight);
     const double bytes = static_cast<double>(bucket_.arenaBytes);
     if (bytes > 0)
       for (double at = 0, step = niceStep(bytes, 8); at <= bytes; at += step)
-        text(kLeft - 6, y(at) + 3, 10, formatBytes(static_cast<uint64_t>(at)),
+        text(kMapLeft - 6, y(at) + 3, 10, formatBytes(static_cast<uint64_t>(at)),
              " text-anchor=\"end\"");
     const double records = static_cast<double>(bucket_.records.size());
     for (double at = 0, step = niceStep(records, plotWidth_ / kTickWidth); at < records; at += step)
-      text(x(at + 0.5), y_ + kPlotHeight + 26, 10, fmt::format("{:.0f}", at),
+      text(x(at + 0.5), y_ + kMapHeight + 26, 10, fmt::format("{:.0f}", at),
            " text-anchor=\"middle\"");
-    text(kLeft + plotWidth_ / 2, y_ + kPlotHeight + 44, 11, "time: record of the bucket",
+    text(kMapLeft + plotWidth_ / 2, y_ + kMapHeight + 44, 11, "time: record of the bucket",
          " text-anchor=\"middle\"");
     svg_ += fmt::format("<text transform=\"translate(16 {:.1f}) rotate(-90)\" font-size=\"11\" "
                         "text-anchor=\"middle\">offset in the arena</text>\n",
-                        y_ + kPlotHeight / 2);
+                        y_ + kMapHeight / 2);
   }
 
   const PlanData &plan_;
@@ -266,7 +267,7 @@ std::string planSvg(const PlanData &plan, std::string_view entry, const std::str
     for (const Bucket &bucket : e.buckets) {
       if (!entry.empty() && e.name != entry)
         continue;
-      charts += Chart(plan, e, bucket, height, width).draw();
+      charts += MemoryChart(plan, e, bucket, height, width).draw();
       height += kChartHeight;
     }
   return fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" "

@@ -53,7 +53,7 @@ constexpr const char *kTableDefinitions =
     "captures, once and times x the plan's. From break-even calls on, the plan takes less in "
     "total.";
 
-struct Options {
+struct BenchFlags {
   std::string plan, against, executor = "graph";
   BucketChoice buckets;
   int samples = 50, threads = 0;
@@ -72,7 +72,7 @@ struct Figures {
 };
 
 /// Figures that are measured once for the plan.
-struct LoadFigures {
+struct LoadingFigures {
   double millis = 0;
   uint64_t gpuBytes = 0; ///< Only for target cuda.
 };
@@ -149,13 +149,13 @@ uint64_t freeGpuBytes() {
   return CGC_CUDA(cudaMemGetInfo(&free, &total), "no GPU").isOk() ? free : 0;
 }
 
-CallCosts costsOf(const Figures &figures, const LoadFigures &load) {
+CallCosts costsOf(const Figures &figures, const LoadingFigures &load) {
   return {.eager = figures.peers.at(0).timing->backToBack.median(),
           .plan = figures.timing.backToBack.median(),
           .once = load.millis};
 }
 
-std::string tableText(bool cuda, const LoadFigures &load, const std::vector<Figures> &all) {
+std::string tableText(bool cuda, const LoadingFigures &load, const std::vector<Figures> &all) {
   std::vector<std::vector<std::string>> rows = {{"times", "eager, s", cuda ? "graph, s" : "plan, s",
                                                  "saved, %", "break-even, calls", "entry",
                                                  "inputs"}};
@@ -172,8 +172,8 @@ std::string tableText(bool cuda, const LoadFigures &load, const std::vector<Figu
   return formatTable(rows);
 }
 
-Status printText(const Options &options, bool cuda, const LoadFigures &load,
-                 const std::vector<Figures> &all) {
+Status printFigures(const BenchFlags &options, bool cuda, const LoadingFigures &load,
+                    const std::vector<Figures> &all) {
   std::vector<std::vector<std::string>> rows = {
       {"entry", "figure, ms", "min", "median", "p90", "p99", "inputs"}};
   std::vector<std::vector<std::string>> captures = {{"entry", "capture, ms", "nodes", "inputs"}};
@@ -250,8 +250,8 @@ Json tableJson(const CallCosts &costs) {
   return list;
 }
 
-Status printJson(const Options &options, bool cuda, const LoadFigures &load,
-                 const std::vector<Figures> &all) {
+Status printFiguresJson(const BenchFlags &options, bool cuda, const LoadingFigures &load,
+                        const std::vector<Figures> &all) {
   Json buckets = Json::array();
   for (const Figures &figures : all) {
     const Bucket &bucket = figures.bucket.bucket();
@@ -288,10 +288,10 @@ Status printJson(const Options &options, bool cuda, const LoadFigures &load,
   if (cuda)
     result["gpu_bytes"] = load.gpuBytes;
   result["buckets"] = std::move(buckets);
-  return tool::printJson("bench", result);
+  return printJson("bench", result);
 }
 
-Status bench(const Options &options) {
+Status bench(const BenchFlags &options) {
   if (options.memory)
     return benchMemory(options.plan, options.executor, options.opLibraries, options.hostModules,
                        options.json);
@@ -322,7 +322,7 @@ Status bench(const Options &options) {
   Progress progress(1 + buckets.size() + (systems.empty() ? 0 : 1) +
                     systems.size() * buckets.size());
   progress.begin("load " + options.plan);
-  LoadFigures load;
+  LoadingFigures load;
   // This also creates the CUDA context, which must not count toward the plan's memory.
   const uint64_t freeBefore = cuda ? freeGpuBytes() : 0;
   const auto start = Clock::now();
@@ -360,13 +360,14 @@ Status bench(const Options &options) {
                            peers->measure(system, figures.bucket, options.samples));
       figures.peers.push_back(std::move(peer));
     }
-  return options.json ? printJson(options, cuda, load, all) : printText(options, cuda, load, all);
+  return options.json ? printFiguresJson(options, cuda, load, all)
+                      : printFigures(options, cuda, load, all);
 }
 
 } // namespace
 
 Verb addBench(CLI::App &app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchFlags>();
   CLI::App *command = app.add_subcommand("bench", "Measure how fast a plan runs");
   command->add_option("plan", options->plan, "The plan")->type_name("PLAN")->required();
   addBucketOptions(*command, options->buckets, "Measure");

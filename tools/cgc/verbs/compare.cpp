@@ -42,7 +42,7 @@ constexpr double kMinEffect = 10;
 /// with few elements the ratio is noise.
 constexpr uint64_t kElements = 512;
 
-struct Options {
+struct CompareFlags {
   std::string plan, model, executor = "graph";
   std::vector<std::string> entries; ///< Empty: all.
   std::vector<std::string> entryGroups;
@@ -273,7 +273,7 @@ private:
   bool isConverted_; ///< Whether --precision converted the model.
 };
 
-bool isWanted(const Entry &entry, const Options &options) {
+bool isWanted(const Entry &entry, const CompareFlags &options) {
   return options.entries.empty() || std::ranges::count(options.entries, entry.name) > 0;
 }
 
@@ -283,7 +283,7 @@ struct Report {
   std::string executor;
 };
 
-Result<Report> compareAll(const Options &options) {
+Result<Report> compareAll(const CompareFlags &options) {
   CGC_ASSIGN_OR_RETURN(const auto groups, parseEntryGroups(options.entryGroups));
   CGC_TRY(MappedFile::open(options.model).status());
   // Problems of the plan are found before LibTorch is opened.
@@ -348,7 +348,7 @@ Result<Report> compareAll(const Options &options) {
   return report;
 }
 
-Status printRows(const Options &options, const Report &report) {
+Status printRows(const CompareFlags &options, const Report &report) {
   const std::vector<Row> &rows = report.rows;
   if (options.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -398,7 +398,7 @@ Status printRows(const Options &options, const Report &report) {
 }
 
 /// Sets `printed` once the rows are on stdout.
-Status compare(const Options &options, bool &printed) {
+Status compare(const CompareFlags &options, bool &printed) {
   CGC_ASSIGN_OR_RETURN(const Report report, compareAll(options));
   CGC_TRY(printRows(options, report));
   printed = true;
@@ -423,7 +423,7 @@ Status compare(const Options &options, bool &printed) {
 } // namespace
 
 Verb addCompare(CLI::App &app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareFlags>();
   CLI::App *command =
       app.add_subcommand("compare", "Compare a plan with LibTorch on random inputs");
   command->add_option("plan", options->plan, "The plan")->type_name("PLAN")->required();

@@ -34,7 +34,7 @@ namespace {
 /// The step has a copy of the towers for each.
 constexpr uint64_t kMaxMicroBatches = 1024;
 
-struct Options {
+struct CompileFlags {
   std::string model, output, addTo, target = "cuda", precision = "keep";
   std::optional<std::string> arch;   ///< None: the first of backend::kGpuModels.
   std::optional<std::string> passes; ///< None: the default ones.
@@ -82,7 +82,7 @@ Status tuneInMemory(backend::CompiledPlan &compiled, const std::vector<std::stri
 /// Writes the compiled plan, or `addTo`, if there is one, with its buckets. Returns what was
 /// written.
 Result<PlanData> write(backend::CompiledPlan compiled, const std::optional<Plan> &addTo,
-                       const Options &options) {
+                       const CompileFlags &options) {
   if (!addTo) {
     std::vector<std::span<const std::byte>> weights;
     for (const auto &weight : compiled.weights)
@@ -127,7 +127,7 @@ std::vector<std::string> archNames() {
   return names;
 }
 
-Result<driver::CompileOptions> compileOptionsOf(const Options &options) {
+Result<driver::CompileOptions> compileOptionsOf(const CompileFlags &options) {
   driver::CompileOptions result;
   CGC_ASSIGN_OR_RETURN(auto plugins, loadPassPlugins(options.passPlugins, result.extensions));
   result.instrumentation = withOrigin(options.instrumentation, std::move(plugins));
@@ -164,7 +164,7 @@ Result<driver::CompileOptions> compileOptionsOf(const Options &options) {
 }
 
 /// Compiles and writes the plan. Problems of the model are also added to `diagnostics`.
-Status compile(Options options, ir::Diagnostics &diagnostics) {
+Status compile(CompileFlags options, ir::Diagnostics &diagnostics) {
   if (options.output.empty())
     options.output = options.addTo;
   if (options.output.empty())
@@ -272,7 +272,7 @@ Status compile(Options options, ir::Diagnostics &diagnostics) {
   return printOut(planText(plan, options.output, fileBytes));
 }
 
-void addTrainOptions(CLI::App &command, Options &options) {
+void addTrainOptions(CLI::App &command, CompileFlags &options) {
   constexpr const char *kGroup = "Training";
   CLI::Option *const train =
       command
@@ -322,7 +322,7 @@ void addTrainOptions(CLI::App &command, Options &options) {
 } // namespace
 
 Verb addCompile(CLI::App &app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompileFlags>();
   CLI::App *command = app.add_subcommand("compile", "Compile a TorchScript model into a plan");
   command->add_option("model", options->model, "A TorchScript file")
       ->type_name("MODEL.pt")

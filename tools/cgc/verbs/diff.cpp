@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct DiffFlags {
   std::string before, after;
   bool json = false;
 };
@@ -159,7 +159,7 @@ Json listJson(const ListPair &pair) {
           {"differences", std::move(differences)}};
 }
 
-Json diffJson(const Options &options, const std::vector<FactPair> &facts,
+Json diffJson(const DiffFlags &options, const std::vector<FactPair> &facts,
               const std::vector<ListPair> &lists) {
   Json factList = Json::array(), listList = Json::array();
   for (const FactPair &fact : facts)
@@ -175,7 +175,7 @@ Json diffJson(const Options &options, const std::vector<FactPair> &facts,
 }
 
 /// Sets `printed` once the difference is on stdout.
-Status diff(const Options &options, bool &printed) {
+Status diff(const DiffFlags &options, bool &printed) {
   const std::string use = "cgc diff compares two files of IR text, or two plans";
   CGC_ASSIGN_OR_RETURN(const FileKind kind, kindOf(options.before, use));
   CGC_ASSIGN_OR_RETURN(const FileKind otherKind, kindOf(options.after, use));
@@ -200,7 +200,7 @@ Status diff(const Options &options, bool &printed) {
 } // namespace
 
 Verb addDiff(CLI::App &app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DiffFlags>();
   CLI::App *command =
       app.add_subcommand("diff", "Show the ops that differ between two IR files or two plans");
   command->add_option("before", options->before, "IR text or a plan")->type_name("A")->required();

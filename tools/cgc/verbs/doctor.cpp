@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct DoctorFlags {
   std::optional<std::string> plan;
   std::vector<std::string> opLibraries;
   bool json = false;
@@ -104,7 +104,7 @@ Json toJson(const std::string &path, const PlanNeeds &plan) {
           {"needs", std::move(needs)}};
 }
 
-Status doctor(Options &options) {
+Status doctor(DoctorFlags &options) {
   std::optional<PlanNeeds> plan;
   if (options.plan) {
     CGC_ASSIGN_OR_RETURN(const Plan loaded, Plan::load(*options.plan));
@@ -130,7 +130,7 @@ Status doctor(Options &options) {
 } // namespace
 
 Verb addDoctor(CLI::App &app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DoctorFlags>();
   CLI::App *command =
       app.add_subcommand("doctor", "Show driver, GPUs and libraries, and what a plan misses");
   command->add_option("plan", options->plan, "A plan that is to run here")->type_name("PLAN");

@@ -27,7 +27,7 @@ namespace cgc::tool {
 
 namespace {
 
-struct Options {
+struct InspectFlags {
   std::string file, entry, dot, svg, executor;
   std::vector<std::string> inputs;
   bool capturable = false, json = false;
@@ -35,7 +35,7 @@ struct Options {
 
 /// Writes the drawings that the options ask for. `finishSvg` completes the SVG that Graphviz drew.
 Status draw(
-    const Options &options, const std::string &dotText,
+    const InspectFlags &options, const std::string &dotText,
     llvm::function_ref<std::string(const std::string &)> finishSvg = [](auto &svg) {
       return svg;
     }) {
@@ -50,11 +50,11 @@ Status draw(
 }
 
 /// Prints `text`, unless --dot has written the drawing to stdout.
-Status printResult(const Options &options, std::string_view text) {
+Status printResult(const InspectFlags &options, std::string_view text) {
   return options.dot == "-" ? Status::ok() : printOut(text);
 }
 
-Status inspectPlan(const Options &options) {
+Status inspectPlan(const InspectFlags &options) {
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.file, Plan::Verify::Metadata));
   if (!options.entry.empty())
     CGC_TRY(findEntry(plan.data(), options.entry).status());
@@ -97,12 +97,12 @@ Result<const ir::Graph *> chooseGraph(const ir::Module &root, const std::string 
 
 /// The summary of a module. Made before passes change the module; printed after the drawing, which
 /// may fail.
-std::string summarize(const Options &options, const ir::Module &root, std::string_view kind) {
+std::string summarize(const InspectFlags &options, const ir::Module &root, std::string_view kind) {
   return options.json ? jsonText(kind, moduleJson(root, options.file))
                       : moduleText(root, options.file);
 }
 
-Status drawGraph(const Options &options, const ir::Module &root) {
+Status drawGraph(const InspectFlags &options, const ir::Module &root) {
   if (options.dot.empty() && options.svg.empty())
     return Status::ok();
   CGC_ASSIGN_OR_RETURN(const ir::Graph *graph, chooseGraph(root, options.entry));
@@ -114,14 +114,14 @@ Status drawGraph(const Options &options, const ir::Module &root) {
   return draw(options, stream.str());
 }
 
-Status inspectIr(const Options &options) {
+Status inspectIr(const InspectFlags &options) {
   CGC_ASSIGN_OR_RETURN(const std::string text, readIrText(options.file));
   CGC_ASSIGN_OR_RETURN(const auto root, parseIrText(text, options.file));
   CGC_TRY(drawGraph(options, *root));
   return printResult(options, summarize(options, *root, "ir"));
 }
 
-Status inspectTorchScript(const Options &options) {
+Status inspectTorchScript(const InspectFlags &options) {
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
   CGC_ASSIGN_OR_RETURN(const auto root,
                        frontend->import(options.file, frontend::ImportFor::Inference));
@@ -137,7 +137,7 @@ Status inspectTorchScript(const Options &options) {
 }
 
 /// Sets `printed` once the report is on stdout.
-Status inspectCapturability(const Options &options, bool &printed) {
+Status inspectCapturability(const InspectFlags &options, bool &printed) {
   CGC_ASSIGN_OR_RETURN(const auto inputs, parseInputSpecs(options.inputs));
   CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
   CGC_ASSIGN_OR_RETURN(const auto root,
@@ -156,7 +156,7 @@ Status inspectCapturability(const Options &options, bool &printed) {
                                          count, count == 1 ? "offender" : "offenders"));
 }
 
-Status inspect(const Options &options, bool &printed) {
+Status inspect(const InspectFlags &options, bool &printed) {
   const bool draws = !options.dot.empty() || !options.svg.empty();
   if (options.capturable && draws)
     return Status(Code::Usage, "--capturable draws nothing; leave --dot and --svg out");
@@ -193,7 +193,7 @@ Status inspect(const Options &options, bool &printed) {
 } // namespace
 
 Verb addInspect(CLI::App &app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectFlags>();
   CLI::App *command = app.add_subcommand("inspect", "Show what is in a model, IR text or a plan");
   command->add_option("file", options->file, "A .pt, .cgir or .cgplan file")
       ->type_name("FILE")

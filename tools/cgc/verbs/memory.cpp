@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kMaxContexts = 1024;
 
-struct Options {
+struct MemoryFlags {
   std::vector<std::string> plans;
   int contexts = 1;
   bool buckets = false, json = false;
@@ -54,7 +54,7 @@ bool fitOnePool(const std::vector<PlanBill> &bills) {
          });
 }
 
-Status printText(const std::vector<PlanBill> &bills, const Options &options) {
+Status printBills(const std::vector<PlanBill> &bills, const MemoryFlags &options) {
   std::vector<std::vector<std::string>> rows = {
       {"plan", "target", "weights", "arena", "workspace", "inputs, outputs", "states", "total"}};
   for (const PlanBill &bill : bills)
@@ -86,7 +86,7 @@ Status printText(const std::vector<PlanBill> &bills, const Options &options) {
   return printOut(text);
 }
 
-Status printJson(const std::vector<PlanBill> &bills, const Options &options) {
+Status printBillsJson(const std::vector<PlanBill> &bills, const MemoryFlags &options) {
   Json plans = Json::array();
   for (const PlanBill &bill : bills) {
     Json plan = {{"plan", bill.path},
@@ -114,23 +114,23 @@ Status printJson(const std::vector<PlanBill> &bills, const Options &options) {
     const auto [arena, total] = poolBytes(bills, options.contexts);
     fields["pool"] = {{"arena_bytes", arena}, {"total_bytes", total}};
   }
-  return tool::printJson("memory", fields);
+  return printJson("memory", fields);
 }
 
-Status memory(const Options &options) {
+Status memory(const MemoryFlags &options) {
   CGC_TRY(FileArguments().reads(options.plans).check());
   std::vector<PlanBill> bills;
   for (const std::string &path : options.plans) {
     CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(path, Plan::Verify::Metadata));
     bills.push_back({path, plan.data(), planMemory(plan.data())});
   }
-  return options.json ? printJson(bills, options) : printText(bills, options);
+  return options.json ? printBillsJson(bills, options) : printBills(bills, options);
 }
 
 } // namespace
 
 Verb addMemory(CLI::App &app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MemoryFlags>();
   CLI::App *command = app.add_subcommand("memory", "Show the memory that plans need");
   command->add_option("plans", options->plans, "The plans")->type_name("PLAN...")->required();
   command

@@ -30,7 +30,7 @@ namespace cgc::tool {
 
 namespace {
 
-struct Options {
+struct OptFlags {
   std::string input, output = "-", passes, stopAfter, target = "cpu";
   std::vector<std::string> passPlugins;
   bool runReproducer = false, verifyRoundTrip = false, json = false;
@@ -40,7 +40,7 @@ struct Options {
 /// Checks that the user names each recorded plug-in again: cgc does not run code only because a
 /// file of IR text names it. Other folders and other builds are accepted. Usage, with the whole
 /// command to run, if one is missing.
-Status checkPlugins(llvm::ArrayRef<passes::UsedPlugin> recorded, const Options &options) {
+Status checkPlugins(llvm::ArrayRef<passes::UsedPlugin> recorded, const OptFlags &options) {
   bool isMissing = false;
   std::string command = "cgc opt --run-reproducer " + options.input;
   for (const passes::UsedPlugin &plugin : recorded) {
@@ -66,7 +66,7 @@ Status checkPlugins(llvm::ArrayRef<passes::UsedPlugin> recorded, const Options &
 }
 
 /// Takes the pipeline and the target from the header of a reproducer.
-Status readReproducer(const std::string &text, Options &options) {
+Status readReproducer(const std::string &text, OptFlags &options) {
   CGC_ASSIGN_OR_RETURN(const passes::Reproducer reproducer,
                        passes::parseReproducer(text, options.input));
   const passes::RunOrigin &origin = reproducer.origin;
@@ -79,7 +79,7 @@ Status readReproducer(const std::string &text, Options &options) {
   return checkPlugins(origin.plugins, options);
 }
 
-Result<passes::Pipeline> makePipeline(const Options &options) {
+Result<passes::Pipeline> makePipeline(const OptFlags &options) {
   passes::PipelineBuilder builder;
   CGC_ASSIGN_OR_RETURN(auto plugins, loadPassPlugins(options.passPlugins, builder));
   auto asked = withOrigin(options.instrumentation, std::move(plugins));
@@ -111,7 +111,7 @@ nlohmann::ordered_json matchFailureJson(const passes::MatchFailure &failure) {
           {"module", failure.loc.module}};
 }
 
-Status opt(Options options) {
+Status opt(OptFlags options) {
   const passes::InstrumentationOptions &instrumentation = options.instrumentation;
   FileArguments files;
   if (options.input != "-")
@@ -174,7 +174,7 @@ Status opt(Options options) {
 } // namespace
 
 Verb addOpt(CLI::App &app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OptFlags>();
   CLI::App *command = app.add_subcommand("opt", "Run passes on IR text");
   command->add_option("input", options->input, "IR text; - reads standard input")
       ->type_name("IN.cgir")

@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kRuns = 50, kWarmUps = 5;
 
-struct Options {
+struct ProfileFlags {
   std::string plan, trace;
   BucketChoice buckets;
   int threads = 0;
@@ -89,7 +89,7 @@ std::string describeMethod(bool cuda) {
            : "by the host's clock");
 }
 
-Status printText(const std::vector<BucketProfile> &profiles, bool cuda) {
+Status printProfiles(const std::vector<BucketProfile> &profiles, bool cuda) {
   std::string text;
   for (const BucketProfile &profile : profiles) {
     const double total = profile.total();
@@ -126,7 +126,8 @@ Json groupsJson(const std::vector<ProfileRow> &rows, bool byModule) {
   return list;
 }
 
-Status printJson(const Options &options, const std::vector<BucketProfile> &profiles, bool cuda) {
+Status printProfilesJson(const ProfileFlags &options, const std::vector<BucketProfile> &profiles,
+                         bool cuda) {
   Json buckets = Json::array();
   for (const BucketProfile &profile : profiles) {
     Json records = Json::array();
@@ -141,15 +142,14 @@ Status printJson(const Options &options, const std::vector<BucketProfile> &profi
                        {"ops", groupsJson(profile.rows, false)},
                        {"modules", groupsJson(profile.rows, true)}});
   }
-  return tool::printJson("profile",
-                         {{"plan", options.plan},
-                          {"target", deviceName(cuda ? DeviceKind::Cuda : DeviceKind::Cpu)},
-                          {"runs", kRuns},
-                          {"plain_edges", cuda},
-                          {"buckets", std::move(buckets)}});
+  return printJson("profile", {{"plan", options.plan},
+                               {"target", deviceName(cuda ? DeviceKind::Cuda : DeviceKind::Cpu)},
+                               {"runs", kRuns},
+                               {"plain_edges", cuda},
+                               {"buckets", std::move(buckets)}});
 }
 
-Status profile(const Options &options) {
+Status profile(const ProfileFlags &options) {
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
   CGC_TRY(checkThreads(plan.data(), options.threads));
   CGC_ASSIGN_OR_RETURN(const auto buckets, planBuckets(plan.data(), options.buckets));
@@ -178,13 +178,13 @@ Status profile(const Options &options) {
   if (!options.trace.empty())
     CGC_TRY(writeFile(options.trace, traceText(profiles)));
   const bool cuda = runner->plan().target == DeviceKind::Cuda;
-  return options.json ? printJson(options, profiles, cuda) : printText(profiles, cuda);
+  return options.json ? printProfilesJson(options, profiles, cuda) : printProfiles(profiles, cuda);
 }
 
 } // namespace
 
 Verb addProfile(CLI::App &app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ProfileFlags>();
   CLI::App *command = app.add_subcommand("profile", "Measure the time of each record of a plan");
   command->add_option("plan", options->plan, "The plan")->type_name("PLAN")->required();
   addBucketOptions(*command, options->buckets, "Profile");

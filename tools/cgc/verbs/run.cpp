@@ -26,7 +26,7 @@ namespace cgc::tool {
 
 namespace {
 
-struct Options {
+struct RunFlags {
   std::string plan, entry, output, checkpoint, executor = "graph";
   std::vector<std::string> inputs;
   std::optional<int64_t> batch;
@@ -158,7 +158,7 @@ nlohmann::ordered_json jobJson(const Job &job, const Outcome &outcome, const Buc
   return json;
 }
 
-Status report(const Options &options, const Entry &entry, const Runner &runner,
+Status report(const RunFlags &options, const Entry &entry, const Runner &runner,
               const std::vector<Job> &jobs, const std::vector<Outcome> &outcomes) {
   if (!options.json) {
     std::vector<std::vector<std::string>> rows = {{"output", "type", "file"}};
@@ -183,7 +183,7 @@ Status report(const Options &options, const Entry &entry, const Runner &runner,
   return printJson("run", fields);
 }
 
-Status run(const Options &options) {
+Status run(const RunFlags &options) {
   CGC_ASSIGN_OR_RETURN(const auto sources, parseInputSources(options.inputs));
   // All arguments are checked before the device is touched.
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
@@ -246,7 +246,7 @@ Status run(const Options &options) {
 } // namespace
 
 Verb addRun(CLI::App &app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunFlags>();
   CLI::App *command = app.add_subcommand("run", "Run one entry of a plan");
   command->add_option("plan", options->plan, "The plan")->type_name("PLAN")->required();
   command->add_option("--entry", options->entry, "The method to run [the plan's only one]")

@@ -35,7 +35,7 @@ constexpr uint64_t kMaxSeed = uint64_t(1) << 53;
 constexpr const char *kSeedNote = "data.seed", *kShuffleNote = "data.shuffle",
                      *kSamplesNote = "data.samples", *kSizeNote = "data.batch_size";
 
-struct Options {
+struct TrainFlags {
   std::string plan, executor = "graph", resume, weights, checkpoint, curve;
   std::vector<std::string> data, validate;
   std::vector<double> lr;
@@ -49,7 +49,7 @@ struct Options {
 };
 
 /// The bucket of the step that --batch chooses, or the first one.
-Result<const Bucket *> chooseBucket(const PlanData &plan, const Options &options) {
+Result<const Bucket *> chooseBucket(const PlanData &plan, const TrainFlags &options) {
   const Entry *step = plan.findEntry(kStepEntry);
   if (!step)
     return Status(Code::Usage,
@@ -80,7 +80,7 @@ Status checkFolder(const std::string &option, const std::string &folder) {
 }
 
 /// Continues the checkpoint of --resume: its states, and the order of its data.
-Status resume(Trainer &trainer, const Options &options, size_t samples, uint64_t batch,
+Status resume(Trainer &trainer, const TrainFlags &options, size_t samples, uint64_t batch,
               BatchOptions &order) {
   CGC_ASSIGN_OR_RETURN(const CheckpointInfo info,
                        trainer.load(options.resume, {.anyPlan = options.resumeAnyPlan}));
@@ -127,7 +127,7 @@ Status writeText(const std::string &path, const std::string &text) {
   return file.commit();
 }
 
-Result<Trainer> createTrainer(std::shared_ptr<const Plan> plan, const Options &options) {
+Result<Trainer> createTrainer(std::shared_ptr<const Plan> plan, const TrainFlags &options) {
   TrainerOptions trainer;
   trainer.engine.executor = executorOf(options.executor);
   trainer.engine.device = options.device;
@@ -140,7 +140,7 @@ Result<Trainer> createTrainer(std::shared_ptr<const Plan> plan, const Options &o
   return Trainer::create(std::move(plan), std::move(trainer));
 }
 
-Status train(const Options &options) {
+Status train(const TrainFlags &options) {
   // All arguments and files are checked before the device is touched.
   if (options.checkpointEvery != 0 && options.checkpoint.empty())
     return {Code::Usage, "--checkpoint-every needs --checkpoint, the folder to write"};
@@ -309,7 +309,7 @@ void addAgainstOptions(CLI::App &command, PeerFlags &flags, CLI::Option *resume)
 } // namespace
 
 Verb addTrain(CLI::App &app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TrainFlags>();
   CLI::App *command = app.add_subcommand("train", "Run the steps of a training plan on data");
   command->add_option("plan", options->plan, "A plan of cgc compile --train")
       ->type_name("STEP.cgplan")

@@ -25,13 +25,13 @@ Result<tuner::Tuned> tunePlan(const Plan &plan, const std::vector<std::string> &
 
 namespace {
 
-struct Options {
+struct TuneFlags {
   std::string plan, output;
   std::vector<std::string> opLibraries;
   bool json = false;
 };
 
-Status print(const Options &options, const std::string &output, const tuner::Tuned &tuned) {
+Status print(const TuneFlags &options, const std::string &output, const tuner::Tuned &tuned) {
   const TargetGpu &gpu = *tuned.plan.gpu;
   if (options.json) {
     nlohmann::ordered_json gemms = nlohmann::ordered_json::array();
@@ -61,7 +61,7 @@ Status print(const Options &options, const std::string &output, const tuner::Tun
                               gpu.multiprocessors, formatTable(rows)));
 }
 
-Status tune(const Options &options) {
+Status tune(const TuneFlags &options) {
   const std::string output = options.output.empty() ? options.plan : options.output;
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan));
   CGC_TRY(FileArguments()
@@ -85,7 +85,7 @@ Status tune(const Options &options) {
 } // namespace
 
 Verb addTune(CLI::App &app) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TuneFlags>();
   CLI::App *command =
       app.add_subcommand("tune", "Time each GEMM's kernels on this GPU and keep the fastest");
   command->add_option("plan", options->plan, "The plan, for target cuda")
