@@ -149,6 +149,23 @@ TEST(GemmRecord, OtherRecordsAreNone) {
   EXPECT_FALSE(decodeGemm({launch}, bucket));
 }
 
+/// No kernel computes them, so that there is nothing to choose.
+TEST(GemmRecord, CallsOfTransposedMatricesAndWiderResultsAreNone) {
+  const LaunchRecord call{encodeGemm(callOf(plainGemm(DType::F16)))};
+  ASSERT_TRUE(decodeGemm(call, bucketOf(DType::F16)));
+  for (const size_t operand : {0, 1}) {
+    Bucket bucket = bucketOf(DType::F16);
+    TensorRef &matrix = bucket.tensors[operand];
+    matrix.strides = {1, matrix.sizes[0]};
+    ASSERT_TRUE(gemmCall(std::get<LibraryCall>(call.op), bucket.tensors)) << operand;
+    EXPECT_FALSE(decodeGemm(call, bucket)) << operand;
+  }
+  Bucket bucket = bucketOf(DType::F16);
+  bucket.tensors[5].dtype = DType::F32;
+  ASSERT_TRUE(gemmCall(std::get<LibraryCall>(call.op), bucket.tensors));
+  EXPECT_FALSE(decodeGemm(call, bucket));
+}
+
 TEST(GemmKernel, IsItsRow) {
   size_t kernels = 0;
   for (const auto &tiles : {gemmTiles(), gemmNormTiles()})

@@ -1,4 +1,5 @@
 // Tests of lower(): which kernel computes an attention on cuda, and when LibTorch does.
+#include "backend/attention.h"
 #include "runtime/kernels/attention/attention_resident_kv.h"
 #include "tests/unit/backend/lowered.h"
 
@@ -73,6 +74,7 @@ TEST(LowerAttention, ChoosesTheKernelBySize) {
       // More keys than attention_resident_kv holds, and many heads of few keys.
       {64, 12, 130, 130, false, "f16_64_hopper", 2, 160, 0, 0},
       {64, 12, 50, 50, false, "f16_64_hopper", 1, 128, 0, 0},
+      {64, 12, 64, 64, false, "f16_64_hopper", 1, 128, 0, 0},
       {64, 12, 273, 273, false, "f16_64_hopper", 3, 192, 0, 0}};
   for (const Row &row : kRows) {
     const auto heads = [&](int64_t rows) {
@@ -185,6 +187,27 @@ TEST(LowerAttention, MaskOrPreHopperUsesTheChunkedKernel) {
     EXPECT_EQ(launch.kernel, kernel);
     EXPECT_EQ(launch.reads[3] != kNoTensor, !mask.empty());
   }
+}
+
+/// While SMs are idle, two warps share the keys, if there are more than a warp fetches at once.
+TEST(AttentionCandidates, SplitManyKeysWhileSmsAreIdle) {
+  const auto first = [](int64_t heads, int64_t keys) {
+    return attentionCandidates({.dtype = DType::F16,
+                                .batch = 1,
+                                .heads = heads,
+                                .queries = 64,
+                                .keys = keys,
+                                .width = 64,
+                                .masked = true},
+                               {Arch::Sm80, 100})
+        .front();
+  };
+  EXPECT_EQ(first(75, 64).splits, 1);
+  EXPECT_EQ(first(75, 64).threads, 64u);
+  EXPECT_EQ(first(75, 65).splits, 2);
+  EXPECT_EQ(first(75, 65).threads, 128u);
+  EXPECT_EQ(first(76, 65).splits, 1); // More than three tiles for each SM.
+  EXPECT_EQ(first(76, 65).threads, 128u);
 }
 
 TEST(LowerAttention, OtherTypesAndWidthsFallBackToLibTorch) {

@@ -186,7 +186,9 @@ TEST(LowerGemm, SmallOnesInF32SplitK) {
 TEST(LowerGemm, OthersInF32AreTheLibrarys) {
   EXPECT_EQ(nameOfF32(128, 1024, 1020), "kernel gemm_f32_3");
   EXPECT_EQ(nameOfF32(128, 1024, 1024), kLibrary); // 2^27 multiplications.
+  EXPECT_EQ(nameOfF32(16, 16, 64), "kernel gemm_f32_2");
   EXPECT_EQ(nameOfF32(15, 64, 64), kLibrary);
+  EXPECT_EQ(nameOfF32(64, 12, 64), kLibrary);
   EXPECT_EQ(nameOfF32(64, 64, 64, Arch::Sm80), kLibrary);
   EXPECT_EQ(nameOfF32(64, 66, 64), kLibrary); // Our kernel stores 16 bytes at a time.
 }

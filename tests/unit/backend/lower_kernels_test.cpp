@@ -10,7 +10,9 @@
 namespace cgc::backend {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
+using testing::Not;
 
 TEST(Lower, GemmsOfManyF32RowsRoundToTf32OnlyIfTheyMay) {
   auto module = parse(R"(graph @g(%x: f32[17,8]@cuda, %w: f32[5,8]@cuda) {
@@ -399,12 +401,15 @@ TEST(Lower, ReductionsOfTheLastDimensionAreKernelsOnCuda) {
     %7 = aten.log_softmax(%x) {dim=1} : f16[2,3,8]@cuda
     %8 = aten.transpose(%x) {dim0=1, dim1=2} : f16[2,8,3][24,1,8]@cuda
     %9 = aten.log_softmax(%8) {dim=-1, dtype=f32} : f32[2,8,3]@cuda
-    output %0, %1, %2, %3, %4, %5, %6, %7, %9
+    %10 = aten.softmax(%8) {dim=2} : f16[2,8,3]@cuda
+    %11 = aten.argmax(%i) {dim=-1} : i64[2]@cuda
+    output %0, %1, %2, %3, %4, %5, %6, %7, %9, %10, %11
   })"),
               ElementsAre("kernel softmax_f16", "kernel copy", "kernel softmax_f32",
                           "aten::_softmax.out", "kernel argmax_i64", "kernel argmax_f16",
                           "aten::argmax.out", "kernel log_softmax_f16", "aten::log_softmax.int",
-                          "kernel copy", "kernel log_softmax_f32"));
+                          "kernel copy", "kernel log_softmax_f32", "kernel copy",
+                          "kernel softmax_f16", "kernel argmax_i64"));
 }
 
 /// The call of LibTorch widens f16 itself. bf16 is converted first.
@@ -423,6 +428,17 @@ TEST(Lower, ASoftmaxThatWidensF16IsOneRecordOnCuda) {
     output %0
   })"),
               ElementsAre("kernel copy", "aten::_softmax.out"));
+}
+
+TEST(Lower, SquaredErrorsOfUpTo1048576ElementsAreOneKernelOnCuda) {
+  const auto records = [](const std::string &sizes) {
+    const std::string type = "f32[" + sizes + "]@cuda";
+    return cudaRecords("graph @g(%x: " + type + ", %y: " + type + R"() {
+    %0, %1 = cgc.squared_error(%x, %y) {loss_factor=0.5, gradient_factor=1.0} : f32[]@cuda, )" +
+                       type + "\n output %0, %1\n}");
+  };
+  EXPECT_THAT(records("1024,1024"), ElementsAre("kernel squared_error_f32"));
+  EXPECT_THAT(records("1024,1025"), Not(Contains("kernel squared_error_f32")));
 }
 
 TEST(Lower, MeansOfRowsAreKernelsOnCuda) {
@@ -530,18 +546,25 @@ TEST(Lower, SumsOfFewLongRowsAreSplitOnCuda) {
 /// An index has the sizes of self in all other dimensions.
 TEST(Lower, GathersAlongADimensionAreOneKernelOnCuda) {
   auto module = parse(R"(graph @g(%x: f32[2,5,3]@cuda, %i: i64[2,4,3]@cuda, %j: i64[1,4,3]@cuda,
-                                  %s: f32[2,4,3]@cuda, %m: i64[2,17,3]@cuda, %t: f32[2,17,3]@cuda) {
+                                  %s: f32[2,4,3]@cuda, %m: i64[2,17,3]@cuda, %t: f32[2,17,3]@cuda,
+                                  %u: f32[2,6,3]@cuda, %n: i64[2,16,3]@cuda, %v: f32[2,16,3]@cuda,
+                                  %p: i64[2,5,3]@cuda, %q: i64[2,4,3]@cuda) {
     %0 = aten.gather(%x, %i) {dim=1} : f32[2,4,3]@cuda
     %1 = aten.scatter_add(%x, %i, %s) {dim=-2} : f32[2,5,3]@cuda
     %2 = aten.gather(%x, %j) {dim=1} : f32[1,4,3]@cuda
     %3 = aten.scatter_add(%x, %m, %t) {dim=1} : f32[2,5,3]@cuda
-    output %0, %1, %2, %3
+    %4 = aten.scatter_add(%x, %i, %u) {dim=1} : f32[2,5,3]@cuda
+    %5 = aten.scatter_add(%x, %n, %v) {dim=1} : f32[2,5,3]@cuda
+    %6 = aten.scatter_add(%p, %i, %q) {dim=1} : i64[2,5,3]@cuda
+    output %0, %1, %2, %3, %4, %5, %6
   })");
   auto plan = lowerAll(*module, DeviceKind::Cuda);
   ASSERT_TRUE(plan) << plan.status().message();
   const Bucket &bucket = plan->plan.entries[0].buckets[0];
-  EXPECT_THAT(recordNames(bucket), ElementsAre("kernel gather", "kernel scatter_add_f32",
-                                               "aten::gather.out", "aten::scatter_add.out"));
+  EXPECT_THAT(recordNames(bucket),
+              ElementsAre("kernel gather", "kernel scatter_add_f32", "aten::gather.out",
+                          "aten::scatter_add.out", "aten::scatter_add.out",
+                          "kernel scatter_add_f32", "aten::scatter_add.out"));
   EXPECT_EQ(indexRange(bucket.inputs[1])->end, 5);
 }
 

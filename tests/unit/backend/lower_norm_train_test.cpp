@@ -130,6 +130,7 @@ TEST(LowerNormTrain, OtherRowsAreLibTorchs) {
     EXPECT_THAT(names, Contains("aten::native_layer_norm")) << x;
     EXPECT_THAT(names, Contains("aten::native_layer_norm_backward")) << x;
     EXPECT_THAT(names, Not(Contains(HasSubstr("kernel layer_norm")))) << x;
+    EXPECT_THAT(names.back(), HasSubstr("copy")) << x << ": with the residual";
   }
 }
 

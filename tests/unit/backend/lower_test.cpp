@@ -58,6 +58,17 @@ TEST(Lower, OutputsAreCopiedOnlyWhereTheyMustBe) {
               ElementsAre("aten::neg.out", "memcpy", "aten::copy_", "memcpy"));
 }
 
+TEST(Lower, AnEmptyViewBeginsInsideItsMemory) {
+  auto plan = lowerAll(*parse(R"(graph @g(%x: f32[5,4]) {
+    %0 = aten.slice(%x) {start=5} : f32[0,4]
+    %1 = aten.slice(%0) {dim=1, start=2} : f32[0,2][4,1]
+    %2 = aten.neg(%1) : f32[0,2]
+    output %2
+  })"));
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_EQ(read(plan->plan.entries[0].buckets[0], 0), (Slot{BufferKind::Input, 0, 0}));
+}
+
 TEST(Lower, AViewOfTheArenaBeginsInsideItsOwnersBuffer) {
   auto module = parse(R"(graph @g(%x: f32[2,4]) {
     %0 = aten.neg(%x) : f32[2,4]
@@ -422,6 +433,13 @@ TEST(Lower, NamesAllThatPassesHaveLeft) {
   EXPECT_EQ(plan.status().code(), Code::Usage); // The pipeline is at fault, not the model.
   EXPECT_THAT(plan.status().message(), AllOf(HasSubstr("host op"), HasSubstr("model.py"),
                                              HasSubstr("type of %1"), HasSubstr("in-place")));
+}
+
+TEST(Lower, AStridedInputIsNamed) {
+  auto plan = lowerAll(*parse("graph @g(%x: f32[2,3][1,2]) {\n %0 = aten.neg(%x) : "
+                              "f32[2,3]\n output %0\n}"));
+  EXPECT_EQ(plan.status().code(), Code::Unsupported);
+  EXPECT_THAT(plan.status().message(), HasSubstr("input 'x' is strided"));
 }
 
 TEST(Lower, AParameterWithoutDataIsNamed) {

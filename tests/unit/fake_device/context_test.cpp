@@ -7,6 +7,7 @@ namespace {
 
 using testing::Each;
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 /// Matches a call of `function`.
 auto calls(std::string_view function) {
@@ -24,6 +25,28 @@ TEST_F(FakeDevice, WeightsAreHeldAgainstTheMemoryLimit) {
 }
 
 class FakeDeviceExecutors : public FakeDevice, public testing::WithParamInterface<ExecutorKind> {};
+
+TEST_F(FakeDevice, WeightsAreCopiedFromAnEngineOnAGpuWithTheSameBuffersOfThePlan) {
+  const Engine engine = *createEngine();
+  const auto create = [&](const Plan &plan, auto set) {
+    EngineOptions options;
+    options.provider = &provider_;
+    options.copyWeightsFrom = &engine;
+    set(options);
+    return Engine::create(plan, options).status();
+  };
+  const auto nothing = [](EngineOptions &) {};
+  EXPECT_TRUE(create(*plan_, nothing).isOk());
+  SamplePlan sample = samplePlan();
+  sample.plan.target = DeviceKind::Cuda;
+  const Plan other = *Plan::fromMemory(sample.plan, sample.weights);
+  EXPECT_THAT(create(other, nothing).message(), HasSubstr("another plan"));
+  EXPECT_THAT(create(*plan_, [](EngineOptions &o) { o.separateBuffers = true; }).message(),
+              HasSubstr("other buffers"));
+  EXPECT_THAT(
+      create(*plan_, [](EngineOptions &o) { o.executor = ExecutorKind::Reference; }).message(),
+      HasSubstr("two engines on GPUs"));
+}
 
 INSTANTIATE_TEST_SUITE_P(Both, FakeDeviceExecutors,
                          testing::Values(ExecutorKind::Stream, ExecutorKind::Graph),

@@ -112,6 +112,23 @@ module @Root class="Root" {
   EXPECT_TRUE(output.args()[1].value()->node()->is(ir::OpKind::Cat));
 }
 
+TEST(FoldTest, ResultsUpToTheLimitFold) {
+  for (const auto &[pass, side] : {std::pair("fold", 128), {"fold{limit=64}", 4}}) {
+    const auto square = [&](int more) {
+      return "[" + std::to_string(side) + "," + std::to_string(side + more) + "]";
+    };
+    auto module =
+        parse("module @Root class=\"Root\" {\n graph @g() {\n %0 = aten.full() {size=" + square(0) +
+              ", fill_value=0.0} : f32" + square(0) + "\n %1 = aten.full() {size=" + square(1) +
+              ", fill_value=0.0} : f32" + square(1) + "\n output %0, %1\n }\n}");
+    FakeEvaluator evaluator;
+    ASSERT_TRUE(runPasses(*module, pass, {.evaluator = &evaluator}).isOk());
+    const ir::Node &output = *module->findGraph("g")->output();
+    EXPECT_EQ(output.args()[0].value()->node()->kind(), ir::NodeKind::GetAttr) << pass;
+    EXPECT_TRUE(output.args()[1].value()->node()->is(ir::OpKind::Full)) << pass;
+  }
+}
+
 TEST(FoldTest, EqualResultsAreOneConstantAndOthersAreNot) {
   for (bool same : {true, false}) {
     auto module = parse(R"(

@@ -138,6 +138,11 @@ TEST(ModuleSubstitutionTest, AnEffectThatIsStillReadCannotBeReplaced) {
                       "overwrites is still in use: it is read at model.py:7",
                       "aten.relu_"));
   EXPECT_THAT(compileInPlace(relu, "output %0, %v"), refuses(Code::Failed, "the model returns it"));
+  // Behind a branch of the original, too.
+  const std::string branch = "%n = aten.dim(%x) : dynamic\n %c = prim.equal(%n, 2) : dynamic\n "
+                             "prim.if(%c)\n prim.else()\n prim.end_if([], [])\n ";
+  EXPECT_THAT(compileInPlace(branch + relu, add),
+              refuses(Code::Failed, "it is read at model.py:7"));
   for (const std::string otherForm :
        {"%2 = aten.view(%x) {size=[4]} : dynamic\n %3 = aten.add_(%2, 1) : dynamic\n output %x",
         "%2 = aten.fallback \"aten::erfinv_(Tensor(a!) self) -> Tensor(a!)\"(%x) : dynamic\n "

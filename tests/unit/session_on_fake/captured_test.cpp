@@ -325,7 +325,8 @@ TEST_F(Captured, ContextsForCapturesAreReadyEvenIfOthersCaptureOnFirstUse) {
 }
 
 TEST_F(Captured, AContextIsHeldUntilTheGraphAndItsExecutablesAreDestroyed) {
-  Session session = createSession(plan_, {.capturedContexts = 1});
+  fake_cuda::reset({.devices = 2});
+  Session session = createSession(plan_, {.devices = {0, 1}, .capturedContexts = 1});
   const Rows x, y;
   const cudaGraphExec_t exec = capture(session, x, y);
   begin();

@@ -17,14 +17,17 @@ std::string little(uint64_t value, int bytes) {
   return out;
 }
 
-/// An archive with one entry 'a/x' of the bytes "hello". `large`: with zip64 fields.
-std::string archive(bool large, uint16_t method = 0, uint64_t size = 5) {
+/// An archive with one entry 'a/x' of the bytes "hello". `large`: with zip64 fields, behind
+/// `field`.
+std::string archive(bool large, uint16_t method = 0, uint64_t size = 5,
+                    const std::string &field = "") {
   std::string zip = "junk"s + "PK\3\4" + std::string(22, '\0') + little(3, 2) + little(2, 2) +
                     "a/x" + "??" + "hello";
   const size_t directoryAt = zip.size();
   const std::string number = "\xff\xff\xff\xff";
   const std::string extra =
-      large ? little(1, 2) + little(24, 2) + little(size, 8) + little(5, 8) + little(4, 8) : "";
+      field +
+      (large ? little(1, 2) + little(24, 2) + little(size, 8) + little(5, 8) + little(4, 8) : "");
   std::string entry = "PK\1\2" + std::string(6, '\0') + little(method, 2) + std::string(4, '\0') +
                       little(0x1234, 4) + (large ? number : little(5, 4)) +
                       (large ? number : little(size, 4)) + little(3, 2) + little(extra.size(), 2) +
@@ -54,6 +57,26 @@ TEST(Zip, GivesEntriesAndStoredBytes) {
               "hello");
   }
   EXPECT_FALSE(zipEntries(bytesOf(archive(false, 8)))->front().isStored);
+}
+
+/// PyTorch pads entries with a field of its own.
+TEST(Zip, OnlyNumbersThatAreTooLargeAreInZip64Fields) {
+  const std::string number = "\xff\xff\xff\xff", field = little(1, 2) + little(8, 2) + little(5, 8);
+  std::string zip = archive(false, 0, 5, field);
+  zip.replace(zip.find("PK\1\2") + 24, 4, number);
+  const auto entries = zipEntries(bytesOf(zip));
+  ASSERT_TRUE(entries);
+  EXPECT_EQ(entries->front().size, 5u);
+  EXPECT_EQ(entries->front().header, 4u);
+  zip.replace(zip.find("PK\1\2") + 42, 4, number); // The field has one number.
+  EXPECT_FALSE(zipEntries(bytesOf(zip)));
+}
+
+TEST(Zip, Zip64FieldsMayLieBehindOthers) {
+  const auto entries = zipEntries(bytesOf(archive(true, 0, 5, little(0x4246, 2) + "\3\0abc"s)));
+  ASSERT_TRUE(entries);
+  EXPECT_EQ(entries->front().size, 5u);
+  EXPECT_EQ(entries->front().header, 4u);
 }
 
 TEST(Zip, DamagedArchivesHaveNoEntries) {

@@ -105,6 +105,16 @@ TEST(Gemm, AWiderResultHasNoEpilogue) {
   EXPECT_THAT(validate(plan).message(), HasSubstr("differ in element type"));
 }
 
+TEST(Gemm, TheWorkspaceMayLieDirectlyBehindTheResult) {
+  const PlanData plan = gemmPlan();
+  std::vector<TensorRef> tensors = plan.entries[0].buckets[0].tensors;
+  const auto &call = std::get<LibraryCall>(plan.entries[0].buckets[0].records[0].op);
+  tensors[4] = dense(BufferKind::Arena, 0, 256 - 30, DType::F16, {3, 5});
+  EXPECT_TRUE(gemmCall(call, tensors).isOk()) << gemmCall(call, tensors).status().message();
+  tensors[4].slot.offset += 2;
+  EXPECT_THAT(gemmCall(call, tensors).status().message(), HasSubstr("apart from the result"));
+}
+
 TEST(Gemm, ItsAlgorithmSurvivesTheFile) {
   PlanData plan = gemmPlan();
   std::get<LibraryCall>(plan.entries[0].buckets[0].records[0].op).algorithm = {

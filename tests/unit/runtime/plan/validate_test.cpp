@@ -476,6 +476,18 @@ TEST(Validate, WhereAllOutputsAreEmptyThereMayBeNoRecord) {
   EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
 }
 
+/// Directly behind and before what a copy or a host call reads or writes.
+TEST(Validate, TensorsSideBySideDoNotOverlap) {
+  PlanData plan = cudaSamplePlan().plan;
+  Bucket &b = plan.entries[0].buckets[0];
+  ASSERT_EQ(b.tensors[3].slot.offset, 256u);
+  for (const uint64_t offset : {240, 272, 16})
+    b.tensors.push_back(dense(BufferKind::Arena, 0, offset, DType::F32, {1, 4}));
+  host(b).writes = {id(3), id(5), id(6), id(7)};
+  b.records.insert(b.records.end() - 1, {{Memcpy{id(3), id(5)}}, {Memcpy{id(3), id(6)}}});
+  EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
+}
+
 TEST(Validate, AWorkspaceIsNotWritten) {
   PlanData plan = cudaSamplePlan().plan;
   Bucket &b = plan.entries[0].buckets[0];
