@@ -5,6 +5,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/printable.h"
 #include "runtime/base/zip.h"
+#include "runtime/script/source_depth.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseMap.h"
@@ -51,36 +52,8 @@ Status checkSizes(const std::vector<ZipEntry> &entries, std::string_view root, u
   return Status::ok();
 }
 
-/// Brackets inside each other. LibTorch's parser calls itself for each.
-constexpr size_t kMostNestedBrackets = 500;
-
-/// The most brackets of TorchScript source that are inside each other, those in strings excepted.
-size_t nestedBrackets(std::string_view source) {
-  size_t depth = 0, most = 0;
-  bool isComment = false;
-  for (size_t i = 0; i < source.size(); ++i) {
-    const char c = source[i];
-    if (c == '(' || c == '[' || c == '{') // In comments, too: LibTorch reads types in them.
-      most = std::max(most, ++depth);
-    else if (c == ')' || c == ']' || c == '}')
-      depth -= depth > 0;
-    else if (c == '#' || c == '\n')
-      isComment = c == '#';
-    else if ((c == '"' || c == '\'') && !isComment) {
-      const std::string triple(3, c);
-      const bool isTriple = source.substr(i, 3) == triple;
-      i += isTriple ? 3 : 1;
-      for (; i < source.size(); ++i) {
-        if (source[i] == '\\')
-          ++i;
-        else if (isTriple ? source.substr(i, 3) == triple : source[i] == c || source[i] == '\n')
-          break;
-      }
-      i += isTriple ? 2 : 0;
-    }
-  }
-  return most;
-}
+/// What the stack of a thread has room for, many times over.
+constexpr size_t kDeepestSource = 500;
 
 /// A record that a pickle references.
 struct Record {
@@ -237,7 +210,7 @@ Status checkArchive(const std::string &path) {
       continue;
     const auto isTooDeep = [&](const void *data, size_t size) {
       return entry.name.substr(root.size()).starts_with("code/") && entry.name.ends_with(".py") &&
-             nestedBrackets({static_cast<const char *>(data), size}) > kMostNestedBrackets;
+             script::sourceDepth({static_cast<const char *>(data), size}) > kDeepestSource;
     };
     uint32_t crc = 0;
     bool tooDeep = false;
@@ -253,11 +226,11 @@ Status checkArchive(const std::string &path) {
       tooDeep = isTooDeep(data.get(), size);
     }
     if (tooDeep)
-      return Status(Code::InvalidFile, "the source in the record '" + printable(entry.name) +
-                                           "' has more than " +
-                                           std::to_string(kMostNestedBrackets) +
-                                           " brackets inside each other; write the expression in "
-                                           "parts and export the model again");
+      return Status(Code::InvalidFile,
+                    "the source in the record '" + printable(entry.name) + "' has more than " +
+                        std::to_string(kDeepestSource) +
+                        " brackets, operators or blocks inside each other; write the code in parts "
+                        "and export the model again");
     if (crc != entry.crc)
       return Status(Code::InvalidFile, "the record '" + printable(entry.name) +
                                            "' is damaged: its bytes do not have the checksum in "

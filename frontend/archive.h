@@ -8,11 +8,11 @@
 namespace cgc::frontend {
 
 /// Checks the zip `path` before LibTorch loads it. InvalidFile names a record with which the file
-/// unpacks to far more bytes than it has, before anything is unpacked, or source whose brackets
-/// nest too deeply for LibTorch's parser. Otherwise it names the first record whose bytes
-/// do not match its CRC-32, or the first record with fewer bytes than a tensor in it needs:
-/// LibTorch trusts the lengths, sizes, strides and offsets of the pickle. May throw LibTorch's
-/// exceptions.
+/// unpacks to far more bytes than it has, before anything is unpacked, or source whose parts
+/// are too deep inside each other for LibTorch (runtime/script/source_depth.h). Otherwise it names
+/// the first record whose bytes do not match its CRC-32, or the first record with fewer bytes than
+/// a tensor in it needs: LibTorch trusts the lengths, sizes, strides and offsets of the pickle. May
+/// throw LibTorch's exceptions.
 Status checkArchive(const std::string &path);
 
 } // namespace cgc::frontend

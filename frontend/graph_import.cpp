@@ -259,7 +259,8 @@ void GraphImporter::importNode(const Node &node) {
   if (kind == prim::Print || kind == c10::aten::warn || usesNoOpContext(node))
     return;
   if (kind == prim::RaiseException) {
-    graph_.call(OpKind::PrimRaise, {arg(node.inputs()[0])}, 0, locOf(node));
+    ir::Loc loc = locOf(node);
+    graph_.call(OpKind::PrimRaise, {arg(node.inputs()[0])}, 0, std::move(loc));
     return;
   }
   if (importMutation(node))
@@ -321,8 +322,10 @@ void GraphImporter::importCallMethod(const Node &node) {
     return bind(node.output(), Arg());
   }
   std::vector<Arg> args;
-  for (const Value *input : node.inputs().slice(1))
-    args.push_back(asValue(arg(input), locOf(node)));
+  for (const Value *input : node.inputs().slice(1)) {
+    ir::Loc loc = locOf(node); // Before arg(), which may set lastLine_.
+    args.push_back(asValue(arg(input), std::move(loc)));
+  }
   const std::string &path = receiver->second.path;
   std::string target = join(path, name);
   if (ir::Loc loc = locOf(node); !isTorchFile(loc.file))

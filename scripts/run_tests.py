@@ -158,16 +158,17 @@ def shuffled(cases, rng):
 
 
 def key_of(preset):
-    """A hash of the sources and of the build's programs and libraries, or None outside of a clone."""
+    """A hash of the sources, the build's programs and libraries and the packages of .venv, or None outside of a clone."""
     def git(*arguments):
         return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=True).stdout
     try:
         untracked = git("ls-files", "--others", "--exclude-standard", "-z").split(b"\0")
         parts = [git("rev-parse", "HEAD"), git("diff", "HEAD", "--binary")] + [
             name + (ROOT / name.decode()).read_bytes() for name in untracked if name]
-        for folder in ("bin", "lib"):
-            for file in sorted((ROOT / "build" / preset / folder).iterdir()):
-                parts.append(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}".encode())
+        files = [file for folder in ("bin", "lib") for file in (ROOT / "build" / preset / folder).iterdir()]
+        files += (ROOT / ".venv").glob("lib/python3*/site-packages/*.dist-info/RECORD")  # pip writes one for each package.
+        for file in sorted(files):
+            parts.append(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}".encode())
     except (OSError, subprocess.CalledProcessError):
         return None
     return hashlib.sha256(b"".join(parts)).hexdigest()

@@ -84,7 +84,8 @@ Arg importUniformInPlace(OpImporter &op) {
 }
 
 Arg importNormalInPlace(OpImporter &op) {
-  return drawInPlace(op, OpKind::RandnLike, op.arg("std"), op.arg("mean"));
+  const Arg mean = op.arg("mean"), std = op.arg("std");
+  return drawInPlace(op, OpKind::RandnLike, std, mean);
 }
 
 Arg importBernoulliInPlace(OpImporter &op) {

@@ -69,7 +69,8 @@ Arg convolution(OpImporter &op, size_t spatial, bool transposed) {
 } // namespace
 
 Arg importConvolution(OpImporter &op) {
-  const size_t spatial = numSpatialDims(op.arg("weight"), op.arg("stride"));
+  const Arg weight = op.arg("weight"), stride = op.arg("stride");
+  const size_t spatial = numSpatialDims(weight, stride);
   if (spatial < 1 || spatial > 3)
     return op.refuse(kSpatialDims);
   return convolution(op, spatial, op.constant("transposed") == Arg(true));

@@ -12,6 +12,7 @@ struct WrongFile {
   const char *name; ///< Name of a file among the models, or of one that the test makes.
   const char *says; ///< The name of its kind in the message.
 };
+constexpr char kTooDeep[] = "more than 500 brackets, operators or blocks inside each other";
 constexpr WrongFile kWrongModels[] = {
     {"missing", "does not exist"},
     {"empty", "empty"},
@@ -24,7 +25,22 @@ constexpr WrongFile kWrongModels[] = {
     {"picture.png", "PNG"},
     {"truncated.pt", "truncated.pt"},
     {"bomb.pt", "unpacks to more than"},
-    {"nested.pt", "more than 500 brackets inside each other"},
+    {"deep_brackets.pt", kTooDeep},
+    {"deep_minus.pt", kTooDeep},
+    {"deep_not.pt", kTooDeep},
+    {"deep_invert.pt", kTooDeep},
+    {"deep_members.pt", kTooDeep},
+    {"deep_calls.pt", kTooDeep},
+    {"deep_subscripts.pt", kTooDeep},
+    {"deep_sums.pt", kTooDeep},
+    {"deep_powers.pt", kTooDeep},
+    {"deep_lines.pt", kTooDeep},
+    {"deep_choices.pt", kTooDeep},
+    {"deep_conditions.pt", kTooDeep},
+    {"deep_branches.pt", kTooDeep},
+    {"deep_blocks.pt", kTooDeep},
+    {"deep_assignments.pt", kTooDeep},
+    {"deep_types.pt", kTooDeep},
     {"text", "text"},
 };
 

@@ -413,8 +413,29 @@ def export_openclip(folder, name, config, precision):
                    check=True, stdout=sys.stderr)
 
 
+# Bodies of methods with 100,000 parts inside each other, or as many as 15 MB have room for.
+DEEP = {
+    "deep_brackets": "    return " + "(" * 100000 + "\n",
+    "deep_minus": "    return " + "- " * 100000 + "x\n",
+    "deep_not": "    return " + "not " * 100000 + "x\n",
+    "deep_invert": "    return " + "~" * 100000 + "x\n",
+    "deep_members": "    return x" + ".y" * 100000 + "\n",
+    "deep_calls": "    return x" + "()" * 100000 + "\n",
+    "deep_subscripts": "    return x" + "[0]" * 100000 + "\n",
+    "deep_sums": "    return x" + " + x" * 100000 + "\n",
+    "deep_powers": "    return x" + " ** x" * 100000 + "\n",
+    "deep_lines": "    return x" + " + \\\n    x" * 100000 + "\n",
+    "deep_choices": "    return " + "x if True else " * 100000 + "x\n",
+    "deep_conditions": "    if True" + " and True" * 100000 + ":\n      pass\n    return x\n",
+    "deep_branches": "    if True:\n      pass\n" + "    elif True:\n      pass\n" * 100000 + "    return x\n",
+    "deep_blocks": "".join(" " * (4 + i) + "if True:\n" for i in range(5000)) + " " * 5004 + "pass\n    return x\n",
+    "deep_assignments": "    " + "y = " * 100000 + "x\n    return x\n",
+    "deep_types": "    # type: (" + "List[" * 100000 + "\n    return x\n",
+}
+
+
 def hostile_archives(folder):
-    """Writes bomb.pt, a small file of many zeros, and nested.pt, whose source has 100,000 parentheses."""
+    """Writes bomb.pt, a small file of many zeros, and for each of DEEP a file NAME.pt with this method."""
     torch.jit.script(nn.Identity()).save(folder / "identity.pt")
     with zipfile.ZipFile(folder / "identity.pt") as archive:
         records = {name: archive.read(name) for name in archive.namelist()}
@@ -423,10 +444,11 @@ def hostile_archives(folder):
         for name, data in records.items():
             bomb.writestr(name, data)
         bomb.writestr(f"{root}/extra/zeros", bytes(64 << 20))
-    with zipfile.ZipFile(folder / "nested.pt", "w", zipfile.ZIP_DEFLATED) as nested:
-        for name, data in records.items():
-            deep = name.endswith(".py")
-            nested.writestr(name, data.replace(b"return ", b"return " + b"(" * 100000) if deep else data)
+    for file, body in DEEP.items():
+        with zipfile.ZipFile(folder / f"{file}.pt", "w", zipfile.ZIP_DEFLATED) as deep:
+            for name, data in records.items():
+                source = data.decode() if name.endswith(".py") else ""
+                deep.writestr(name, source[:source.index("    return ")] + body if source else data)
     (folder / "identity.pt").unlink()
 
 

@@ -175,7 +175,8 @@ TEST_F(GeneratedModules, NoneEndsInAnInternalErrorOrAnotherResult) {
             << endings[Ending::InternalError] << " internal errors, " << endings[Ending::Wrong]
             << " wrong\n";
   EXPECT_GE(all, count * 9 / 10);
-  EXPECT_GE(endings[Ending::Equal], all / 3) << "most modules have ops that cgc has";
+  // 22 % of the sample. A frontend or a pass that refuses more finds nothing here.
+  EXPECT_LE(endings[Ending::Refused], all * 3 / 10);
 }
 
 } // namespace

@@ -228,6 +228,25 @@ class Main(unittest.TestCase):
         self.assertEqual(len(self.run_it("--entry", "good")[2]), 20)
         self.assertFalse((self.root / "build/tests/release/failed/bad.Misbehaving.Fails.log").exists())
 
+    def test_a_package_is_a_part_of_the_key(self):
+        """What an interrupted run has found holds only with the same packages."""
+        for folder in ("build/release/bin", "build/release/lib"):
+            (self.root / folder).mkdir(parents=True)
+        subprocess.run("git init -q && git add scripts && git -c user.name=t -c user.email=t@t commit -qm t && echo .venv >.git/info/exclude",
+                       shell=True, check=True, cwd=self.root)
+        self.addCleanup(setattr, run_tests, "ROOT", run_tests.ROOT)
+        run_tests.ROOT = self.root
+        keys = [run_tests.key_of("release")]
+        for name in ("torch-1.dist-info", "torch-2.dist-info"):
+            shutil.rmtree(self.root / ".venv", ignore_errors=True)
+            package = self.root / ".venv/lib/python3.11/site-packages" / name
+            package.mkdir(parents=True)
+            (package / "RECORD").write_text("torch/__init__.py,,")
+            keys.append(run_tests.key_of("release"))
+        self.assertEqual(keys[-1], run_tests.key_of("release"))
+        self.assertEqual(len(set(keys)), 3, keys)
+        self.assertNotIn(None, keys)
+
     def test_what_cannot_be_written_is_one_line(self):
         (self.root / "build").write_text("no folder")
         status, output, _ = self.run_it()
