@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char *kRecord = "extra/cgc.json";
-constexpr size_t kMaxNameBytes = 128;
+constexpr size_t kMaxOutputNameBytes = 128;
 
 Status refused(const std::string &why) {
   return {Code::InvalidFile, std::string(kRecord) + ": " + why};
@@ -42,9 +42,9 @@ std::optional<size_t> countOutputs(const c10::TypePtr &type) {
 
 bool isName(const Json &name) {
   const auto *text = name.get_ptr<const std::string *>();
-  return text && !text->empty() && text->size() <= kMaxNameBytes && llvm::all_of(*text, [](char c) {
-           return llvm::isAlnum(c) || llvm::StringRef("_.-").contains(c);
-         });
+  return text && !text->empty() && text->size() <= kMaxOutputNameBytes &&
+         llvm::all_of(
+             *text, [](char c) { return llvm::isAlnum(c) || llvm::StringRef("_.-").contains(c); });
 }
 
 /// Returns the names of the outputs of `method`, from `list`.
@@ -67,8 +67,8 @@ Result<std::vector<std::string>> namesOf(const std::string &method, const Json &
                    "; only the outputs of a tensor or of a tuple of tensors can be named here");
   if (!list.is_array() || !llvm::all_of(list, isName))
     return refused("the names of the outputs of '" + method +
-                   "' must be a list of strings, each of 1 to " + std::to_string(kMaxNameBytes) +
-                   " letters, digits, '_', '.' and '-'");
+                   "' must be a list of strings, each of 1 to " +
+                   std::to_string(kMaxOutputNameBytes) + " letters, digits, '_', '.' and '-'");
   if (list.size() != *count)
     return refused("'" + method + "' returns " + std::to_string(*count) + " outputs, not the " +
                    std::to_string(list.size()) + " that are named");

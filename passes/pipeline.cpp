@@ -33,7 +33,7 @@ constexpr Condition kRecompute = {"with --recompute",
 
 // Entries of a training plan. `gradient` stands for gradient.first and gradient.next.
 constexpr Condition kAll = {"all"};
-constexpr Condition kStep = {"step", [](const Settings &s) { return s.kind == Step; }};
+constexpr Condition kInStep = {"step", [](const Settings &s) { return s.kind == Step; }};
 constexpr Condition kMethod = {"step, gradient, evaluate",
                                [](const Settings &s) { return s.kind != Update; }};
 constexpr Condition kBackward = {
@@ -131,8 +131,8 @@ constexpr DefaultPass kSelection[] = {
 
 constexpr DefaultPass kTraining[] = {
     // Once, on the imported module.
-    {"module-substitution", "before inline removes the modules", kStep},
-    {"inline", "before the passes that take a method for one graph, for all entries", kStep},
+    {"module-substitution", "before inline removes the modules", kInStep},
+    {"inline", "before the passes that take a method for one graph, for all entries", kInStep},
     // From the method to its form in f32, or in f32 and the dtype of autocast.
     {"functional-training", "before the passes that take a graph for a function", kMethod, kAlways,
      functionalize},

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fails if a source includes a header of a layer above its own. Link lines enforce the layering for symbols but not for
-# inline functions.
+# Fails if a source includes a header of a layer above its own, or a constant hides another (check_constants.py). Link lines
+# enforce the layering for symbols but not for inline functions.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -42,4 +42,5 @@ only_host() {
 }
 mapfile -t host_files < <(find runtime/kernels backend tuner driver -name '*.h' -o -name '*.cpp' | grep -vE '/(device|sm90|sm80)/')
 only_host "${host_files[@]}"
+scripts/check_constants.py || failures=$((failures + 1))
 exit $((failures > 0))

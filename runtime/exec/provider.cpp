@@ -10,18 +10,18 @@
 namespace cgc {
 namespace {
 
-constexpr const char *kLibrary = "libcgc_aten.so";
+constexpr const char *kProviderLibrary = "libcgc_aten.so";
 
 } // namespace
 
 Result<std::unique_ptr<OpProvider>> loadProvider(const std::string &path) {
-  const std::vector<std::filesystem::path> files = libraryPlaces(kLibrary, path);
+  const std::vector<std::filesystem::path> files = libraryPlaces(kProviderLibrary, path);
   std::error_code error;
   const auto found = std::find_if(files.begin(), files.end(), [&](const auto &file) {
     return std::filesystem::exists(file, error);
   });
   if (found == files.end())
-    return Status(Code::Device, std::string("LibTorch is needed, and ") + kLibrary +
+    return Status(Code::Device, std::string("LibTorch is needed, and ") + kProviderLibrary +
                                     ", through which it runs, was not found (looked for " +
                                     joinPaths(files) + "); install it there or say where it is");
   CGC_ASSIGN_OR_RETURN(void *const library, openWithLibTorch(found->string()));

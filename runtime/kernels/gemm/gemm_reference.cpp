@@ -7,13 +7,13 @@ namespace cgc::reference {
 namespace {
 
 /// Columns of a panel of W, and K steps that an accumulator adds at a time.
-constexpr int64_t kPanel = 64, kStep = 4;
+constexpr int64_t kPanel = 64, kDepth = 4;
 
 /// A GEMM x[M,K] w[N,K]^T, whose operands may have rows that lie apart, or dense columns.
 struct Gemm {
   TensorView x, w;
   int64_t m = x.sizes[0], n = w.sizes[0], k = x.sizes[1];
-  int64_t steps = (k + kStep - 1) / kStep * kStep; ///< K, padded with zeros.
+  int64_t steps = (k + kDepth - 1) / kDepth * kDepth; ///< K, padded with zeros.
 };
 
 int64_t rowStride(const TensorView &matrix) {
@@ -43,7 +43,7 @@ template <class T> std::vector<float> panelsOf(const Gemm &g) {
 /// The accumulators of a row of x with one panel of W.
 void multiply(const float *x, const float *panel, int64_t steps, float *accumulators) {
   float sums[kPanel] = {};
-  for (int64_t k = 0; k < steps; k += kStep) {
+  for (int64_t k = 0; k < steps; k += kDepth) {
     const float *const w = panel + k * kPanel;
     for (int64_t n = 0; n < kPanel; ++n)
       sums[n] += (x[k] * w[n] + x[k + 1] * w[kPanel + n]) +

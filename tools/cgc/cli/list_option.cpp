@@ -52,10 +52,11 @@ CLI::Option *addListOption(CLI::App &command, const std::string &name,
 
 CLI::Option *addListOption(CLI::App &command, const std::string &name, std::vector<int64_t> &items,
                            const std::string &description) {
-  return addList(command, name, items, description, fmt::format("integers from 1 to {}", kMaxBatch),
-                 [](llvm::StringRef part) {
+  return addList(command, name, items, description,
+                 fmt::format("integers from 1 to {}", kMaxListedBatch), [](llvm::StringRef part) {
                    int64_t size = 0;
-                   const bool ok = !part.getAsInteger(10, size) && size >= 1 && size <= kMaxBatch;
+                   const bool ok =
+                       !part.getAsInteger(10, size) && size >= 1 && size <= kMaxListedBatch;
                    return ok ? std::optional(size) : std::nullopt;
                  });
 }

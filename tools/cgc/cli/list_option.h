@@ -13,13 +13,13 @@ class Option;
 namespace cgc::tool {
 
 /// The largest value of --batch.
-inline constexpr int64_t kMaxBatch = int64_t(1) << 30;
+inline constexpr int64_t kMaxListedBatch = int64_t(1) << 30;
 
 /// Adds an option that takes names separated by commas and may be given again for more names. An
 /// empty name or a duplicate is a usage error. `items` must outlive `command`.
 CLI::Option *addListOption(CLI::App &command, const std::string &name,
                            std::vector<std::string> &items, const std::string &description);
-/// Adds an option that takes sizes of dimension 0: integers from 1 to kMaxBatch.
+/// Adds an option that takes sizes of dimension 0: integers from 1 to kMaxListedBatch.
 CLI::Option *addListOption(CLI::App &command, const std::string &name, std::vector<int64_t> &items,
                            const std::string &description);
 

@@ -18,7 +18,7 @@ namespace cgc::tool {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr size_t kMaxRank = 64; ///< NumPy's limit.
+constexpr size_t kMaxNpyRank = 64; ///< NumPy's limit.
 
 struct NpyDType {
   DType dtype;
@@ -184,9 +184,9 @@ Result<NpyArray> parseNpy(std::span<const std::byte> file, const std::string &na
   if (type == std::end(kDTypes))
     return invalid(fmt::format("holds elements of type {}; convert it to one of {}",
                                printable(header->descr), "<f4 <f2 <f8 <i8 <i4 <i2 |i1 |u1 |b1"));
-  if (header->shape.size() > kMaxRank)
-    return invalid(
-        fmt::format("has {} dimensions; reshape it to at most {}", header->shape.size(), kMaxRank));
+  if (header->shape.size() > kMaxNpyRank)
+    return invalid(fmt::format("has {} dimensions; reshape it to at most {}", header->shape.size(),
+                               kMaxNpyRank));
   const auto wanted = tensorBytes(type->dtype, header->shape);
   if (!wanted || *wanted != bytes.size() - dataAt)
     return invalid(

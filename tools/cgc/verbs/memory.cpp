@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kMaxContexts = 1024;
+constexpr int kMostContexts = 1024;
 
 struct MemoryFlags {
   std::vector<std::string> plans;
@@ -136,7 +136,7 @@ Verb addMemory(CLI::App &app) {
   command
       ->add_option("--contexts", options->contexts,
                    "Contexts of each plan: requests that run at a time")
-      ->check(CLI::Range(1, kMaxContexts))
+      ->check(CLI::Range(1, kMostContexts))
       ->capture_default_str();
   command->add_flag("--buckets", options->buckets, "Add a row for each bucket");
   command->add_flag("--json", options->json, "Print the result as JSON");

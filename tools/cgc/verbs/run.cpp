@@ -263,7 +263,7 @@ Verb addRun(CLI::App &app) {
                    "Use the bucket with this dimension 0 [the first that fits the files; a batch "
                    "that no bucket has is split and padded if rows are independent]")
       ->type_name("N")
-      ->check(CLI::Range(int64_t(1), kMaxBatch));
+      ->check(CLI::Range(int64_t(1), kMaxListedBatch));
   command
       ->add_option("--checkpoint", options->checkpoint,
                    "Run a training plan with these weights: a checkpoint's folder, or a file of "
