@@ -18,9 +18,9 @@
 namespace cgc::tuner {
 namespace {
 
-/// The most choices that are timed: the tiles that the backend's model ranks first, and the
-/// algorithms that cuBLASLt's heuristic names first.
-constexpr size_t kMaxTiles = 20;
+/// The most choices that are timed: the kernels that the backend ranks first, and the algorithms
+/// that cuBLASLt's heuristic names first.
+constexpr size_t kMaxKernels = 20;
 constexpr int kMostAlgorithms = 8;
 /// Samples of each choice in the first round, of which the minimum counts.
 constexpr int kSamples = 3;
@@ -166,20 +166,25 @@ private:
     return choices;
   }
 
-  /// The choices that can compute the GEMM: algorithms of cuBLASLt, if it can, then the kernels
-  /// that the model ranks first.
+  /// The choices that can compute the GEMM: algorithms of cuBLASLt, if it computes all, then the
+  /// kernels that the backend ranks first.
   std::vector<Choice> choicesFor(const backend::GemmRecord &gemm, const LaunchRecord &record,
                                  const EditedBucket &edited, const BucketGraphs &graphs) const {
-    std::vector<Choice> choices, tiles;
+    std::vector<Choice> choices, kernels;
+    const auto addKernel = [&](const auto &kernel) {
+      if (kernels.size() < kMaxKernels)
+        kernels.push_back({kernel, kernel.name()});
+    };
     for (const backend::GemmChoice &candidate :
          gemmCandidates(gemm.problem, {planArch_, gpu_.multiprocessors})) {
-      const auto *kernel = std::get_if<backend::GemmKernelChoice>(&candidate);
-      if (!kernel)
+      if (const auto *kernel = std::get_if<backend::GemmKernelChoice>(&candidate))
+        addKernel(*kernel);
+      else if (const auto *f32 = std::get_if<backend::GemmF32Choice>(&candidate))
+        addKernel(*f32);
+      else if (fusedPart(gemm.problem, candidate) == gemm.problem)
         choices = algorithmsFor(gemm, record, edited, graphs);
-      else if (tiles.size() < kMaxTiles)
-        tiles.push_back({candidate, kernel->name()});
     }
-    std::ranges::move(tiles, std::back_inserter(choices));
+    std::ranges::move(kernels, std::back_inserter(choices));
     return choices;
   }
 

@@ -13,12 +13,16 @@ Result<bool> launchFusedLinear(const ir::Node &node, BucketBuilder &builder) {
                         .y = builder.allocate(*node.result()),
                         .yStatistics = wantedRowStatistics(node, builder)};
   const Activation activation = activationNamed(node.arg("activation").as<std::string>());
-  CGC_ASSIGN_OR_RETURN(const UnfusedEpilogue rest, lowerGemm(gemm, activation, builder));
-  if (rest.activation)
+  std::optional<UnfusedEpilogue> rest = lowerGemm(gemm, {.activation = activation}, builder);
+  if (!rest) {
+    callLinear(gemm, builder);
+    rest = {activation != Activation::None, gemm.residual.has_value(), true};
+  }
+  if (rest->activation)
     activate(activation, gemm.y, gemm.y, builder);
-  if (rest.residual)
+  if (rest->residual)
     addInto(*gemm.residual, gemm.y, gemm.y, builder);
-  return placeRowStatistics(node, rest.rowStatistics ? std::nullopt : gemm.yStatistics, builder);
+  return placeRowStatistics(node, rest->rowStatistics ? std::nullopt : gemm.yStatistics, builder);
 }
 
 } // namespace cgc::backend

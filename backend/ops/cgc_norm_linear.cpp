@@ -19,11 +19,14 @@ GemmPlaces placesOf(const ir::NormLinearOp &op, const BucketBuilder &builder) {
           .y = expectedPlace(*op.result(), builder)};
 }
 
+GemmProblem::Epilogue epilogueOf(const ir::NormLinearOp &op) {
+  return {.activation = activationNamed(op.activation()), .normEps = op.eps()};
+}
+
 } // namespace
 
 bool lowersToNormGemm(const ir::NormLinearOp &op, const BucketBuilder &builder) {
-  return lowersToNormGemm(placesOf(op, builder), activationNamed(op.activation()), op.eps(),
-                          builder);
+  return lowersToGemm(placesOf(op, builder), epilogueOf(op), builder);
 }
 
 Result<bool> launchNormLinear(const ir::Node &node, BucketBuilder &builder) {
@@ -34,7 +37,7 @@ Result<bool> launchNormLinear(const ir::Node &node, BucketBuilder &builder) {
   builder.allocate(*op.result());
   GemmPlaces gemm = placesOf(op, builder);
   gemm.yStatistics = wantedRowStatistics(node, builder);
-  return lowerNormGemm(gemm, activationNamed(op.activation()), op.eps(), builder) &&
+  return lowerGemm(gemm, epilogueOf(op), builder) &&
          placeRowStatistics(node, gemm.yStatistics, builder);
 }
 
