@@ -67,8 +67,10 @@ std::string nameOf(const LaunchRecord &record) {
 
 class Tuner {
 public:
-  Tuner(const Engine::Impl &engine, const Gpu &gpu, const CublasLt *cublasLt)
-      : engine_(engine), gpu_(gpu), cublasLt_(cublasLt), planArch_(archOf(engine.plan.data())),
+  Tuner(const Engine::Impl &engine, const Gpu &gpu, const CublasLt *cublasLt,
+        const PlanStates &states)
+      : engine_(engine), gpu_(gpu), cublasLt_(cublasLt), states_(states),
+        planArch_(archOf(engine.plan.data())),
         machineArch_(gpu.major == 9 ? backend::Arch::Sm90a : backend::Arch::Sm80) {}
 
   Result<Tuned> tune() {
@@ -108,7 +110,7 @@ private:
         continue;
       }
       if (!graphs) {
-        auto created = BucketGraphs::create(engine_, cublasLt_, edited.bucket());
+        auto created = BucketGraphs::create(engine_, cublasLt_, states_, edited.bucket());
         if (!created.isOk())
           return created.status();
         graphs.emplace(*std::move(created));
@@ -133,7 +135,8 @@ private:
   Result<Bucket> measured(Bucket bucket) const {
     if (bucket.records.empty())
       return bucket;
-    CGC_ASSIGN_OR_RETURN(BucketGraphs graphs, BucketGraphs::create(engine_, cublasLt_, bucket));
+    CGC_ASSIGN_OR_RETURN(BucketGraphs graphs,
+                         BucketGraphs::create(engine_, cublasLt_, states_, bucket));
     Contender contender;
     auto captured = graphs.capture(bucket.records, /*inBranches=*/true);
     if (!captured.isOk())
@@ -238,6 +241,7 @@ private:
   const Engine::Impl &engine_;
   const Gpu &gpu_;
   const CublasLt *cublasLt_; ///< Null if cuBLASLt cannot be used here.
+  const PlanStates &states_;
   /// cuBLASLt chooses its code at run time, and its workspace fits the machine.
   const backend::Arch planArch_, machineArch_;
   Choices choices_;
@@ -256,9 +260,6 @@ Result<Tuned> tune(const Plan &plan, const EngineOptions &options) {
     if (plan.data().target != DeviceKind::Cuda)
       return Status(Code::Usage, "the plan has target cpu, and there is nothing to tune in it; "
                                  "compile it with --target cuda");
-    if (!plan.data().states.empty())
-      return Status(Code::Usage, "the plan has states, and the runs that tuning times would change "
-                                 "them; tune a plan without states (compiled without --train)");
     // First the errors that do not depend on the machine.
     if (const auto functions = requirementsOf(plan.data()).hostFunctions; !functions.empty())
       return Status(Code::Unsupported,
@@ -281,7 +282,8 @@ Result<Tuned> tune(const Plan &plan, const EngineOptions &options) {
         notes.push_back("cuBLASLt is not tried: " +
                         (opened.isOk() ? "it cannot be started" : opened.status().message()));
     }
-    CGC_ASSIGN_OR_RETURN(Tuned tuned, Tuner(implOf(engine), gpu, cublasLt).tune());
+    CGC_ASSIGN_OR_RETURN(const PlanStates states, PlanStates::create(plan));
+    CGC_ASSIGN_OR_RETURN(Tuned tuned, Tuner(implOf(engine), gpu, cublasLt, states).tune());
     tuned.notes = std::move(notes);
     return tuned;
   });
