@@ -6,6 +6,7 @@
 #include "backend/index_bounds.h"
 #include "backend/lowering.h"
 #include "backend/pointwise.h"
+#include "backend/row_statistics.h"
 #include "backend/time_model.h"
 #include "ir/decompose.h"
 #include "ir/op_def.h"
@@ -14,6 +15,7 @@
 #include "runtime/plan/op_library.h"
 #include "runtime/plan/plan_file.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace cgc::backend {
@@ -170,11 +172,26 @@ private:
     for (auto [input, operand] : llvm::zip_equal(graph.inputs(), definition.operands))
       if (builder_.isPlaced(operand)) // Row statistics may have no place.
         builder_.setPlace(input, builder_.place(operand));
-    for (const ir::Node &call : graph)
-      if (call.kind() == ir::NodeKind::CallFunction)
-        CGC_TRY(lowerCall(call));
+    // Row statistics that no reader needs are not computed, unless a kernel does it by the way.
+    llvm::DenseSet<const ir::Value *> needed; // Looked up, never iterated.
+    for (auto [output, result] : llvm::zip_equal(graph.outputs(), node.results())) {
+      if (!output.isValue())
+        continue;
+      builder_.noteResult(output.value(), &result);
+      if (!isDispensable(result, node, builder_))
+        needed.insert(output.value());
+    }
+    llvm::SmallVector<const ir::Node *> calls;
+    for (const ir::Node &call : llvm::reverse(graph))
+      if (call.kind() == ir::NodeKind::CallFunction &&
+          llvm::any_of(call.results(), [&](const ir::Value &v) { return needed.contains(&v); })) {
+        call.forEachInput([&](ir::Value *value) { needed.insert(value); });
+        calls.push_back(&call);
+      }
+    for (const ir::Node *call : llvm::reverse(calls))
+      CGC_TRY(lowerCall(*call));
     for (auto [output, result] : llvm::zip_equal(graph.outputs(), node.results()))
-      if (output.isValue())
+      if (output.isValue() && builder_.isPlaced(output.value()))
         builder_.setPlace(&result, builder_.place(output.value()));
     return Status::ok();
   }

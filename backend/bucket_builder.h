@@ -87,6 +87,10 @@ public:
   }
   bool isPlaced(const ir::Value *value) const { return places_.contains(value); }
   void setPlace(const ir::Value *value, Place place) { places_[value] = std::move(place); }
+  /// Notes that `output`, of the definition of an op, is the result `result` of that op.
+  void noteResult(const ir::Value *output, const ir::Value *result) { results_[output] = result; }
+  /// The result of an op that `value`, of its definition, is; null if it is none.
+  const ir::Value *resultOf(const ir::Value *value) const { return results_.lookup(value); }
   /// Allocates memory of its own for a result, laid out as its type says, and returns its place.
   Place allocate(const ir::Value &result);
   /// Allocates a dense scratch tensor that is alive from the first record that uses it to the last.
@@ -190,7 +194,8 @@ private:
   LocationId location_ = kNoLocation;
   std::vector<IoTensor> inputs_, outputs_;
   std::vector<Storage> storages_;
-  llvm::DenseMap<const ir::Value *, Place> places_; ///< Never iterated.
+  llvm::DenseMap<const ir::Value *, Place> places_;              ///< Never iterated.
+  llvm::DenseMap<const ir::Value *, const ir::Value *> results_; ///< By noteResult().
   std::vector<Place> tensors_;
   std::map<std::tuple<uint32_t, uint64_t, DType, std::vector<int64_t>, std::vector<int64_t>>,
            uint32_t>

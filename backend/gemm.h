@@ -1,4 +1,5 @@
-// GemmProblem: what a GEMM computes; its operands; and the ways to compute it, ranked.
+// GemmProblem: what any GEMM computes, forward or backward; its operands; and the ways to compute
+// it, ranked.
 #pragma once
 
 #include "backend/lower_options.h"
@@ -13,14 +14,16 @@
 namespace cgc::backend {
 
 /// y = activation(normalize(x) w^T + bias) + residual, without the operands' places. x is [M,K], w
-/// is [N,K], y and the residual are [M,N], all of `dtype` and with dense columns. Two GEMMs of a
-/// bucket with equal problems can be computed in the same way.
+/// is [N,K], y and the residual are [M,N]. x, w, the bias and the residual have the element type
+/// `dtype`. Two GEMMs of a bucket with equal problems can be computed in the same way.
 struct GemmProblem {
-  /// Where the rows of a matrix lie.
-  struct Rows {
-    int64_t stride = 0;     ///< From row to row in elements.
-    uint64_t alignment = 0; ///< The first row lies at a multiple of this, in bytes: a power of two.
-    bool operator==(const Rows &) const = default;
+  /// Where a matrix lies.
+  struct Layout {
+    int64_t stride = 0;     ///< From row to row in elements; from column to column if transposed.
+    uint64_t alignment = 0; ///< It begins at a multiple of this, in bytes: a power of two.
+    /// Its columns are dense instead of its rows, so that it is not K-major. Only x and w.
+    bool transposed = false;
+    bool operator==(const Layout &) const = default;
   };
   struct Epilogue {
     bool bias = false, residual = false;
@@ -30,13 +33,18 @@ struct GemmProblem {
     /// residual.
     std::optional<double> normEps = {};
     bool rowStatistics = false; ///< The row statistics of y are a result too.
+    bool xSums = false;         ///< The sums of the rows of x are a result too.
+    /// The product and the sums are gradients of a weight and a bias, and the results are these
+    /// after a step of SGD with this weight decay.
+    std::optional<double> sgdWeightDecay = {};
     bool operator==(const Epilogue &) const = default;
   };
 
   DType dtype = DType::F16;
+  std::optional<DType> yDType = {}; ///< That of y if it is another one.
   int64_t m = 0, n = 0, k = 0;
-  Rows x, w, y;
-  Rows residual; ///< Only with epilogue.residual.
+  Layout x, w, y;
+  Layout residual; ///< Only with epilogue.residual.
   Epilogue epilogue;
   bool tf32 = false; ///< f32 only: a library may round operands to 10 bits of mantissa.
 
@@ -52,16 +60,56 @@ template <class T> struct GemmOperands {
   T x, w;
   std::optional<T> bias = {}, residual = {};
   std::optional<T> xStatistics = {}; ///< Only with GemmProblem::Epilogue::normEps.
+  /// Only with GemmProblem::Epilogue::sgdWeightDecay: the learning rate, f32, the weight [M,N] and
+  /// the bias [M] before the step, and the number of the step, i64.
+  std::optional<T> lr = {}, oldWeight = {}, oldBias = {}, step = {};
   T y;
   std::optional<T> yStatistics = {};
+  std::optional<T> xSums = {};    ///< [M]: the new bias in a step of SGD.
+  std::optional<T> nextStep = {}; ///< `step` plus 1.
 };
 
-/// A kernel of our own, the stages of its pipeline, and the SMs that its grid is for.
+/// The operands with `map(operand)` in place of each, which is called in their order.
+template <class T, class Map> auto mapOperands(const GemmOperands<T> &from, Map map) {
+  const auto optional = [&](const std::optional<T> &operand) {
+    return operand ? std::optional(map(*operand)) : std::nullopt;
+  };
+  return GemmOperands<decltype(map(from.x))>{map(from.x),
+                                             map(from.w),
+                                             optional(from.bias),
+                                             optional(from.residual),
+                                             optional(from.xStatistics),
+                                             optional(from.lr),
+                                             optional(from.oldWeight),
+                                             optional(from.oldBias),
+                                             optional(from.step),
+                                             map(from.y),
+                                             optional(from.yStatistics),
+                                             optional(from.xSums),
+                                             optional(from.nextStep)};
+}
+
+/// The problem of these operands, of which `epilogue` has what they do not say: the activation, the
+/// eps and the weight decay. Nothing if x, w, y or the residual is no matrix whose rows, or those
+/// of its transpose for x and w, are dense and apart; or if x and w, or x and the residual, differ
+/// in element type.
+std::optional<GemmProblem> gemmProblem(const GemmOperands<TensorRef> &operands,
+                                       GemmProblem::Epilogue epilogue);
+
+/// A kernel of our own for f16 or bf16, the stages of its pipeline, and the SMs that its grid is
+/// for.
 struct GemmKernelChoice {
   GemmKernel kernel;
   uint32_t stages, multiprocessors;
 
   /// "tile 128x88_2 with 6 stages"
+  std::string name() const;
+};
+/// A kernel of gemm_f32_* or, for a step of SGD, gemm_sgd_f32_*.
+struct GemmF32Choice {
+  int64_t splitK; ///< Of kGemmF32Splits.
+
+  /// "f32 kernel with split-K 3"
   std::string name() const;
 };
 /// A call of cuBLASLt.
@@ -70,16 +118,19 @@ struct GemmLibraryChoice {
   std::vector<std::byte> algorithm;
 };
 /// A way to compute a GEMM.
-using GemmChoice = std::variant<GemmKernelChoice, GemmLibraryChoice>;
+using GemmChoice = std::variant<GemmKernelChoice, GemmF32Choice, GemmLibraryChoice>;
 
-/// The ways to compute all of `problem` on `gpu`, the one that a plan uses by default first.
-/// Kernels of our own are ranked by the estimated time of a model (gemm_model.h). Empty if only
-/// several records can compute it. A kernel's check may still refuse the operands.
+/// The ways to compute `problem` on `gpu`, the one that a plan uses by default first: kernels of
+/// our own, those for f16 and bf16 ranked by the estimated time of a model (gemm_model.h), and
+/// cuBLASLt. Each computes fusedPart(). A kernel's check may still refuse the operands.
 std::vector<GemmChoice> gemmCandidates(const GemmProblem &problem, const GpuTarget &gpu);
 
-/// Whether one call of cuBLASLt computes all of `problem`, whatever its size.
-bool fitsLibrary(const GemmProblem &problem);
-/// Whether `problem` is so large that cuBLASLt is preferred if it fits.
+/// The part of `problem` that `choice`, one of its candidates, computes: all but for steps of the
+/// epilogue that cuBLASLt does not fuse.
+GemmProblem fusedPart(const GemmProblem &problem, const GemmChoice &choice);
+
+/// Whether `problem` is so large that cuBLASLt is preferred if it computes all of it but for row
+/// statistics.
 bool prefersLibrary(const GemmProblem &problem);
 
 /// Bytes of the workspace of a cuBLASLt call, as NVIDIA recommends for these GPUs.

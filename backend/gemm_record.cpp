@@ -1,7 +1,8 @@
-// Encodes and decodes the two kinds of records that compute a GEMM: launches of gemm_* and
-// gemm_norm_*, and calls of cublaslt.matmul.
+// Encodes and decodes the records that compute a GEMM: launches of gemm_*, gemm_norm_*, gemm_f32_*
+// and gemm_sgd_f32_*, and calls of cublaslt.matmul.
 #include "backend/gemm_record.h"
 
+#include "runtime/kernels/gemm/gemm_f32.h"
 #include "runtime/plan/gemm_call.h"
 
 #include <algorithm>
@@ -9,20 +10,29 @@
 namespace cgc::backend {
 namespace {
 
-/// The tensors of a launch in the order of kernels.def.
-template <class T> RecordOperands<T> operandsOf(const GemmOperands<T> &operands, bool normalizes) {
-  RecordOperands<T> record;
-  record.reads.resize(kGemmReads);
-  record.reads[kGemmX] = operands.x;
-  record.reads[kGemmW] = operands.w;
-  record.reads[kGemmBias] = operands.bias;
-  if (normalizes)
-    record.reads[kGemmXStatistics] = operands.xStatistics;
-  else
-    record.reads[kGemmResidual] = operands.residual;
-  record.writes.resize(kGemmWrites);
-  record.writes[kGemmY] = operands.y;
-  record.writes[kGemmYStatistics] = operands.yStatistics;
+/// The optional operands of a launch in the order of kernels.def, behind x and w or behind y.
+template <class T> struct OptionalOperands {
+  std::vector<std::optional<T> GemmOperands<T>::*> reads, writes;
+};
+/// Those of gemm_sgd_f32_*, gemm_f32_*, gemm_norm_* or gemm_*.
+template <class T>
+OptionalOperands<T> optionalOperandsOf(const GemmProblem::Epilogue &epilogue, bool isF32) {
+  using O = GemmOperands<T>;
+  if (epilogue.sgdWeightDecay)
+    return {{&O::lr, &O::oldWeight, &O::oldBias, &O::step}, {&O::xSums, &O::nextStep}};
+  if (isF32)
+    return {{&O::bias}, {&O::xSums}};
+  return {{&O::bias, epilogue.normEps ? &O::xStatistics : &O::residual}, {&O::yStatistics}};
+}
+
+template <class T>
+RecordOperands<T> operandsOf(const GemmProblem &problem, const GemmOperands<T> &operands) {
+  const auto order = optionalOperandsOf<T>(problem.epilogue, problem.dtype == DType::F32);
+  RecordOperands<T> record{{operands.x, operands.w}, {operands.y}};
+  for (const auto operand : order.reads)
+    record.reads.push_back(operands.*operand);
+  for (const auto operand : order.writes)
+    record.writes.push_back(operands.*operand);
   return record;
 }
 
@@ -33,70 +43,56 @@ std::vector<TensorId> idsOf(const std::vector<std::optional<TensorId>> &operands
   return ids;
 }
 
+/// A kernel of gemm_f32_*, or of gemm_sgd_f32_* if it `updates` a weight.
+std::string f32KernelNamed(int64_t splitK, bool updates) {
+  return (updates ? "gemm_sgd_f32_" : "gemm_f32_") + std::to_string(splitK);
+}
+
 std::optional<TensorId> present(TensorId id) {
   return id == kNoTensor ? std::nullopt : std::optional(id);
 }
 
-GemmProblem::Rows rowsOf(const TensorRef &matrix) {
-  return {rowStride(matrix), alignmentOf(kBufferAlignment | matrix.slot.offset)};
-}
-
-/// The problem of these operands. `epilogue` has the activation and the eps. Nothing if x, w, y or
-/// the residual is no matrix.
-std::optional<GemmProblem> problemOf(const GemmOperands<TensorId> &operands,
-                                     GemmProblem::Epilogue epilogue, const Bucket &bucket) {
-  const auto matrix = [&](TensorId id) -> const TensorRef * {
-    const TensorRef &tensor = bucket.tensors[uint32_t(id)];
-    return tensor.sizes.size() == 2 ? &tensor : nullptr;
-  };
-  const TensorRef *x = matrix(operands.x), *w = matrix(operands.w), *y = matrix(operands.y);
-  const TensorRef *residual = operands.residual ? matrix(*operands.residual) : nullptr;
-  if (!x || !w || !y || (operands.residual && !residual))
-    return std::nullopt;
-  epilogue.bias = operands.bias.has_value();
-  epilogue.residual = operands.residual.has_value();
-  epilogue.rowStatistics = operands.yStatistics.has_value();
-  return GemmProblem{.dtype = x->dtype,
-                     .m = x->sizes[0],
-                     .n = w->sizes[0],
-                     .k = x->sizes[1],
-                     .x = rowsOf(*x),
-                     .w = rowsOf(*w),
-                     .y = rowsOf(*y),
-                     .residual = residual ? rowsOf(*residual) : GemmProblem::Rows(),
-                     .epilogue = epilogue};
+/// The record of these operands; `epilogue` as for gemmProblem().
+std::optional<GemmRecord> recordOf(const GemmOperands<TensorId> &operands,
+                                   const GemmProblem::Epilogue &epilogue, GemmChoice choice,
+                                   const Bucket &bucket) {
+  const auto problem = gemmProblem(
+      mapOperands(operands, [&](TensorId id) { return bucket.tensors[uint32_t(id)]; }), epilogue);
+  return problem ? std::optional(GemmRecord{*problem, operands, std::move(choice)}) : std::nullopt;
 }
 
 std::optional<GemmRecord> decode(const KernelLaunch &launch, const Bucket &bucket) {
   const Kernel *row = findKernel(launch.kernel);
-  const std::optional<GemmKernel> kernel = row ? gemmKernelOf(*row) : std::nullopt;
-  if (!kernel || !row->takesCountsOf(launch))
+  if (!row || !row->takesCountsOf(launch) || launch.reads.size() != row->reads)
     return std::nullopt;
-  for (const TensorId id : {launch.reads[kGemmX], launch.reads[kGemmW], launch.writes[kGemmY]})
-    if (id == kNoTensor)
-      return std::nullopt;
-  const bool normalizes = kernel->tile->normalizes;
-  const std::optional<TensorId> last = present(launch.reads[kGemmResidual]);
-  GemmRecord gemm{.problem = {},
-                  .operands = {.x = launch.reads[kGemmX],
-                               .w = launch.reads[kGemmW],
-                               .bias = present(launch.reads[kGemmBias]),
-                               .residual = normalizes ? std::nullopt : last,
-                               .xStatistics = normalizes ? last : std::nullopt,
-                               .y = launch.writes[kGemmY],
-                               .yStatistics = present(launch.writes[kGemmYStatistics])},
-                  // A grid is also that for a GPU with as many SMs as the grid has CTAs.
-                  .choice = GemmKernelChoice{*kernel, kernel->tile->stagesIn(launch.sharedBytes),
-                                             launch.grid[0]}};
-  const auto problem =
-      problemOf(gemm.operands,
-                {.activation = Activation(GemmNumbers::of(launch.ints).activation),
-                 .normEps = normalizes ? std::optional(launch.floats[0]) : std::nullopt},
-                bucket);
-  if (!problem)
+  std::optional<GemmChoice> choice;
+  GemmProblem::Epilogue epilogue;
+  for (const int64_t splitK : kGemmF32Splits)
+    for (const bool updates : {false, true})
+      if (launch.kernel == f32KernelNamed(splitK, updates)) {
+        choice = GemmF32Choice{splitK};
+        if (updates)
+          epilogue.sgdWeightDecay = launch.floats[0];
+      }
+  if (const std::optional<GemmKernel> kernel = gemmKernelOf(*row)) {
+    // A grid is also that for a GPU with as many SMs as the grid has CTAs.
+    choice = GemmKernelChoice{*kernel, kernel->tile->stagesIn(launch.sharedBytes), launch.grid[0]};
+    epilogue.activation = Activation(GemmNumbers::of(launch.ints).activation);
+    if (kernel->tile->normalizes)
+      epilogue.normEps = launch.floats[0];
+  }
+  if (!choice || launch.reads[kGemmX] == kNoTensor || launch.reads[kGemmW] == kNoTensor ||
+      launch.writes[kGemmY] == kNoTensor)
     return std::nullopt;
-  gemm.problem = *problem;
-  return gemm;
+  GemmOperands<TensorId> operands{
+      .x = launch.reads[kGemmX], .w = launch.reads[kGemmW], .y = launch.writes[kGemmY]};
+  const auto order =
+      optionalOperandsOf<TensorId>(epilogue, std::holds_alternative<GemmF32Choice>(*choice));
+  for (size_t i = 0; i < order.reads.size(); ++i)
+    operands.*order.reads[i] = present(launch.reads[kGemmW + 1 + i]);
+  for (size_t i = 0; i < order.writes.size(); ++i)
+    operands.*order.writes[i] = present(launch.writes[kGemmY + 1 + i]);
+  return recordOf(operands, epilogue, *choice, bucket);
 }
 
 std::optional<GemmRecord> decode(const LibraryCall &call, const Bucket &bucket) {
@@ -105,24 +101,17 @@ std::optional<GemmRecord> decode(const LibraryCall &call, const Bucket &bucket) 
   const Result<GemmCall> decoded = gemmCall(call, bucket.tensors);
   if (!decoded.isOk())
     return std::nullopt;
-  // No kernel computes the others, so that there is nothing to choose.
-  const auto tensor = [&](TensorId id) -> const TensorRef & {
-    return bucket.tensors[uint32_t(id)];
-  };
-  if (isTransposed(tensor(decoded->x)) || isTransposed(tensor(decoded->weight)) ||
-      tensor(decoded->d).dtype != tensor(decoded->x).dtype)
-    return std::nullopt;
-  GemmRecord gemm{.problem = {},
-                  .operands = {.x = decoded->x,
-                               .w = decoded->weight,
-                               .bias = present(decoded->bias),
-                               .residual = present(decoded->residual),
-                               .y = decoded->d},
-                  .choice = GemmLibraryChoice{call.algorithm},
-                  .workspace = decoded->workspace};
-  gemm.problem = *problemOf(
-      gemm.operands, {.activation = decoded->relu ? Activation::Relu : Activation::None}, bucket);
-  gemm.problem.tf32 = decoded->tf32;
+  auto gemm = recordOf({.x = decoded->x,
+                        .w = decoded->weight,
+                        .bias = present(decoded->bias),
+                        .residual = present(decoded->residual),
+                        .y = decoded->d},
+                       {.activation = decoded->relu ? Activation::Relu : Activation::None},
+                       GemmLibraryChoice{call.algorithm}, bucket);
+  if (gemm) {
+    gemm->problem.tf32 = decoded->tf32;
+    gemm->workspace = decoded->workspace;
+  }
   return gemm;
 }
 
@@ -132,12 +121,25 @@ template <class T> std::optional<GemmRecord> decode(const T &, const Bucket &) {
 
 } // namespace
 
-KernelLaunch gemmLaunch(const GemmProblem &problem, const GemmKernelChoice &choice) {
-  const GemmTile &tile = *choice.kernel.tile;
-  KernelLaunch launch = launchOf(choice.kernel.row());
-  std::ranges::copy(tile.grid(problem.m, problem.n, choice.multiprocessors), launch.grid);
+KernelLaunch gemmLaunch(const GemmProblem &problem, const GemmChoice &choice) {
+  if (const auto *kernel = std::get_if<GemmF32Choice>(&choice)) {
+    const std::optional<double> decay = problem.epilogue.sgdWeightDecay;
+    KernelLaunch launch = launchOf(*findKernel(f32KernelNamed(kernel->splitK, decay.has_value())));
+    launch.grid[0] = uint32_t(gemmF32Tiles(problem.n) * kernel->splitK);
+    launch.grid[1] = uint32_t(gemmF32Tiles(problem.m));
+    launch.block[0] = kGemmF32Threads;
+    launch.sharedBytes = kGemmF32SharedBytes;
+    launch.ints = {problem.m, problem.n, problem.k};
+    if (decay)
+      launch.floats = {*decay};
+    return launch;
+  }
+  const auto &kernel = std::get<GemmKernelChoice>(choice);
+  const GemmTile &tile = *kernel.kernel.tile;
+  KernelLaunch launch = launchOf(kernel.kernel.row());
+  std::ranges::copy(tile.grid(problem.m, problem.n, kernel.multiprocessors), launch.grid);
   launch.block[0] = tile.threads();
-  launch.sharedBytes = tile.sharedBytes(choice.stages);
+  launch.sharedBytes = tile.sharedBytes(kernel.stages);
   const auto ints =
       GemmNumbers{problem.m, problem.n, problem.k, int64_t(problem.epilogue.activation)}.ints();
   launch.ints.assign(ints.begin(), ints.end());
@@ -147,15 +149,16 @@ KernelLaunch gemmLaunch(const GemmProblem &problem, const GemmKernelChoice &choi
 }
 
 RecordTensors gemmTensors(const GemmProblem &problem, const GemmOperands<Place> &operands) {
-  return operandsOf(operands, problem.epilogue.normEps.has_value());
+  return operandsOf(problem, operands);
 }
 
 decltype(LaunchRecord::op) encodeGemm(const GemmRecord &gemm) {
   const GemmOperands<TensorId> &operands = gemm.operands;
   const GemmProblem &problem = gemm.problem;
-  if (const auto *choice = std::get_if<GemmKernelChoice>(&gemm.choice)) {
-    KernelLaunch launch = gemmLaunch(problem, *choice);
-    const auto tensors = operandsOf(operands, problem.epilogue.normEps.has_value());
+  const auto *library = std::get_if<GemmLibraryChoice>(&gemm.choice);
+  if (!library) {
+    KernelLaunch launch = gemmLaunch(problem, gemm.choice);
+    const auto tensors = operandsOf(problem, operands);
     launch.reads = idsOf(tensors.reads);
     launch.writes = idsOf(tensors.writes);
     return launch;
@@ -168,7 +171,7 @@ decltype(LaunchRecord::op) encodeGemm(const GemmRecord &gemm) {
                                   .workspace = gemm.workspace,
                                   .relu = problem.epilogue.activation == Activation::Relu,
                                   .tf32 = problem.tf32});
-  call.algorithm = std::get<GemmLibraryChoice>(gemm.choice).algorithm;
+  call.algorithm = library->algorithm;
   return call;
 }
 

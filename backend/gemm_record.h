@@ -18,12 +18,11 @@ struct GemmRecord {
 /// The op of the record. decodeGemm() is its inverse.
 decltype(LaunchRecord::op) encodeGemm(const GemmRecord &gemm);
 
-/// The GEMM that `record` computes; nothing if it computes something else, such as a GEMM of
-/// transposed operands, or if it is not valid.
+/// The GEMM that `record` computes; nothing if it computes something else, or if it is not valid.
 std::optional<GemmRecord> decodeGemm(const LaunchRecord &record, const Bucket &bucket);
 
-/// The launch of `choice` for `problem`, without its tensors.
-KernelLaunch gemmLaunch(const GemmProblem &problem, const GemmKernelChoice &choice);
+/// The launch of `choice`, a kernel, for `problem`, without its tensors.
+KernelLaunch gemmLaunch(const GemmProblem &problem, const GemmChoice &choice);
 /// The tensors of such a launch in the order of kernels.def.
 RecordTensors gemmTensors(const GemmProblem &problem, const GemmOperands<Place> &operands);
 

@@ -4,7 +4,6 @@
 #include "backend/gemm_model.h"
 #include "backend/gemm_record.h"
 #include "runtime/plan/branches.h"
-#include "runtime/plan/gemm_call.h"
 
 #include <algorithm>
 #include <array>
@@ -92,10 +91,6 @@ double workOf(const LaunchRecord &record, const Bucket &bucket, DeviceKind targe
     if (const auto *kernel = std::get_if<GemmKernelChoice>(&gemm->choice))
       return std::max(traffic, gemmClocks(gemm->problem, *kernel, multiprocessors) / kH200Clock);
     return micros(gemm->problem.multiplications(), gemm->problem.dtype);
-  }
-  if (const auto *call = std::get_if<LibraryCall>(&record.op); call && isGemm(*call)) {
-    const TensorRef &x = tensorOf(call->reads[0], bucket), &d = tensorOf(call->writes[0], bucket);
-    return micros(elements(d) * double(x.sizes[1]), x.dtype);
   }
   if (const auto *call = std::get_if<AtenCall>(&record.op))
     if (const auto writes = recordWrites(record); !writes.empty())

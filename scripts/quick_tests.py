@@ -73,7 +73,7 @@ TESTS_OF = [
     ("ir/*", ["cgc_ir_tests", "cgc_file_tests", "cgc_numerics_tests:tests/numerics/shape_rules_test.cpp"]),
     ("passes/*", ["cgc_passes_tests", "cgc_file_tests"]),
     ("backend/*", ["cgc_backend_tests", "cgc_file_tests"]),
-    ("tuner/*", ["cgc_tuner_tests"]),
+    ("tuner/*", ["cgc_tuner_tests", "cgc_fake_device_tests"]),
     ("driver/*", ["cgc_driver_tests"]),
     ("frontend/*", ["cgc_numerics_tests:tests/numerics/frontend_test.cpp", "cgc_numerics_tests:tests/numerics/frontend_refusals_test.cpp"]),
     ("tools/*", ["cgc_tool_tests", "cgc_e2e_tests:tests/e2e/help_test.cpp"]),

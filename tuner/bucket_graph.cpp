@@ -2,6 +2,7 @@
 #include "tuner/bucket_graph.h"
 
 #include "runtime/plan/branches.h"
+#include "runtime/plan/plan_memory.h"
 
 #include <algorithm>
 #include <cstring>
@@ -42,9 +43,37 @@ Result<CudaEvent> createTimer() {
 
 } // namespace
 
+Result<PlanStates> PlanStates::create(const Plan &plan) {
+  PlanStates states;
+  const std::vector<State> &all = plan.data().states;
+  const std::vector<uint64_t> offsets = stateOffsets(plan.data());
+  const uint64_t bytes = offsets.back();
+  CGC_ASSIGN_OR_RETURN(states.values_, Buffer::allocate(DeviceKind::Cuda, bytes));
+  CGC_ASSIGN_OR_RETURN(states.first_, Buffer::allocate(DeviceKind::Cuda, bytes));
+  CGC_TRY(CGC_CUDA(cudaMemset(states.first_.data(), 0, bytes), "cannot clear the states"));
+  for (size_t i = 0; i < all.size(); ++i) {
+    states.addresses_.push_back(states.values_.data() + offsets[i]);
+    if (all[i].initial == kBeginsAsZeros)
+      continue;
+    const auto first = plan.weightBytes(all[i].initial);
+    CGC_TRY(CGC_CUDA(cudaMemcpy(states.first_.data() + offsets[i], first.data(), first.size(),
+                                cudaMemcpyHostToDevice),
+                     "cannot copy a state to the GPU"));
+  }
+  CGC_TRY(states.reset(nullptr));
+  CGC_TRY(CGC_CUDA(cudaDeviceSynchronize(), "cannot set the states"));
+  return states;
+}
+
+Status PlanStates::reset(cudaStream_t stream) const {
+  return CGC_CUDA(cudaMemcpyAsync(values_.data(), first_.data(), first_.size(),
+                                  cudaMemcpyDeviceToDevice, stream),
+                  "cannot set the states");
+}
+
 Result<BucketGraphs> BucketGraphs::create(const Engine::Impl &engine, const CublasLt *cublasLt,
-                                          const Bucket &bucket) {
-  BucketGraphs graphs(engine, cublasLt, bucket);
+                                          const PlanStates &states, const Bucket &bucket) {
+  BucketGraphs graphs(engine, cublasLt, states, bucket);
   CGC_ASSIGN_OR_RETURN(graphs.stream_, createStream());
   CGC_ASSIGN_OR_RETURN(graphs.branches_, BranchStreams::create(largestBranch(bucket)));
   CGC_ASSIGN_OR_RETURN(graphs.start_, createTimer());
@@ -52,6 +81,7 @@ Result<BucketGraphs> BucketGraphs::create(const Engine::Impl &engine, const Cubl
   CGC_ASSIGN_OR_RETURN(graphs.arena_, Buffer::allocate(DeviceKind::Cuda, bucket.arenaBytes));
   graphs.memory_.device = DeviceKind::Cuda;
   graphs.memory_.weights = &engine.weights;
+  graphs.memory_.states = &states.addresses();
   graphs.memory_.arena = {{0, graphs.arena_.data()}};
   for (const IoTensor &input : bucket.inputs) {
     const auto values = randomBytes(input.dtype, *tensorBytes(input.dtype, input.sizes));
@@ -88,6 +118,7 @@ BucketGraphs::capture(const std::vector<LaunchRecord> &records, bool inBranches)
 }
 
 Result<double> BucketGraphs::timeRuns(CapturedBucket &captured, int runs) {
+  CGC_TRY(states_.reset(stream_.get()));
   // An untimed run first: an idle GPU would wait for the host between the events.
   CGC_TRY(captured.graph.run(stream_.get()));
   CGC_TRY(CGC_CUDA(cudaEventRecord(start_.get(), stream_.get()), "cannot record an event"));

@@ -18,9 +18,9 @@
 namespace cgc::tuner {
 namespace {
 
-/// The most choices that are timed: the tiles that the backend's model ranks first, and the
-/// algorithms that cuBLASLt's heuristic names first.
-constexpr size_t kMaxTiles = 20;
+/// The most choices that are timed: the kernels that the backend ranks first, and the algorithms
+/// that cuBLASLt's heuristic names first.
+constexpr size_t kMaxKernels = 20;
 constexpr int kMostAlgorithms = 8;
 /// Samples of each choice in the first round, of which the minimum counts.
 constexpr int kSamples = 3;
@@ -67,8 +67,10 @@ std::string nameOf(const LaunchRecord &record) {
 
 class Tuner {
 public:
-  Tuner(const Engine::Impl &engine, const Gpu &gpu, const CublasLt *cublasLt)
-      : engine_(engine), gpu_(gpu), cublasLt_(cublasLt), planArch_(archOf(engine.plan.data())),
+  Tuner(const Engine::Impl &engine, const Gpu &gpu, const CublasLt *cublasLt,
+        const PlanStates &states)
+      : engine_(engine), gpu_(gpu), cublasLt_(cublasLt), states_(states),
+        planArch_(archOf(engine.plan.data())),
         machineArch_(gpu.major == 9 ? backend::Arch::Sm90a : backend::Arch::Sm80) {}
 
   Result<Tuned> tune() {
@@ -108,7 +110,7 @@ private:
         continue;
       }
       if (!graphs) {
-        auto created = BucketGraphs::create(engine_, cublasLt_, edited.bucket());
+        auto created = BucketGraphs::create(engine_, cublasLt_, states_, edited.bucket());
         if (!created.isOk())
           return created.status();
         graphs.emplace(*std::move(created));
@@ -133,7 +135,8 @@ private:
   Result<Bucket> measured(Bucket bucket) const {
     if (bucket.records.empty())
       return bucket;
-    CGC_ASSIGN_OR_RETURN(BucketGraphs graphs, BucketGraphs::create(engine_, cublasLt_, bucket));
+    CGC_ASSIGN_OR_RETURN(BucketGraphs graphs,
+                         BucketGraphs::create(engine_, cublasLt_, states_, bucket));
     Contender contender;
     auto captured = graphs.capture(bucket.records, /*inBranches=*/true);
     if (!captured.isOk())
@@ -166,20 +169,25 @@ private:
     return choices;
   }
 
-  /// The choices that can compute the GEMM: algorithms of cuBLASLt, if it can, then the kernels
-  /// that the model ranks first.
+  /// The choices that can compute the GEMM: algorithms of cuBLASLt, if it computes all, then the
+  /// kernels that the backend ranks first.
   std::vector<Choice> choicesFor(const backend::GemmRecord &gemm, const LaunchRecord &record,
                                  const EditedBucket &edited, const BucketGraphs &graphs) const {
-    std::vector<Choice> choices, tiles;
+    std::vector<Choice> choices, kernels;
+    const auto addKernel = [&](const auto &kernel) {
+      if (kernels.size() < kMaxKernels)
+        kernels.push_back({kernel, kernel.name()});
+    };
     for (const backend::GemmChoice &candidate :
          gemmCandidates(gemm.problem, {planArch_, gpu_.multiprocessors})) {
-      const auto *kernel = std::get_if<backend::GemmKernelChoice>(&candidate);
-      if (!kernel)
+      if (const auto *kernel = std::get_if<backend::GemmKernelChoice>(&candidate))
+        addKernel(*kernel);
+      else if (const auto *f32 = std::get_if<backend::GemmF32Choice>(&candidate))
+        addKernel(*f32);
+      else if (fusedPart(gemm.problem, candidate) == gemm.problem)
         choices = algorithmsFor(gemm, record, edited, graphs);
-      else if (tiles.size() < kMaxTiles)
-        tiles.push_back({candidate, kernel->name()});
     }
-    std::ranges::move(tiles, std::back_inserter(choices));
+    std::ranges::move(kernels, std::back_inserter(choices));
     return choices;
   }
 
@@ -233,6 +241,7 @@ private:
   const Engine::Impl &engine_;
   const Gpu &gpu_;
   const CublasLt *cublasLt_; ///< Null if cuBLASLt cannot be used here.
+  const PlanStates &states_;
   /// cuBLASLt chooses its code at run time, and its workspace fits the machine.
   const backend::Arch planArch_, machineArch_;
   Choices choices_;
@@ -251,9 +260,6 @@ Result<Tuned> tune(const Plan &plan, const EngineOptions &options) {
     if (plan.data().target != DeviceKind::Cuda)
       return Status(Code::Usage, "the plan has target cpu, and there is nothing to tune in it; "
                                  "compile it with --target cuda");
-    if (!plan.data().states.empty())
-      return Status(Code::Usage, "the plan has states, and the runs that tuning times would change "
-                                 "them; tune a plan without states (compiled without --train)");
     // First the errors that do not depend on the machine.
     if (const auto functions = requirementsOf(plan.data()).hostFunctions; !functions.empty())
       return Status(Code::Unsupported,
@@ -276,7 +282,8 @@ Result<Tuned> tune(const Plan &plan, const EngineOptions &options) {
         notes.push_back("cuBLASLt is not tried: " +
                         (opened.isOk() ? "it cannot be started" : opened.status().message()));
     }
-    CGC_ASSIGN_OR_RETURN(Tuned tuned, Tuner(implOf(engine), gpu, cublasLt).tune());
+    CGC_ASSIGN_OR_RETURN(const PlanStates states, PlanStates::create(plan));
+    CGC_ASSIGN_OR_RETURN(Tuned tuned, Tuner(implOf(engine), gpu, cublasLt, states).tune());
     tuned.notes = std::move(notes);
     return tuned;
   });

@@ -10,10 +10,10 @@
 
 namespace cgc::tuner {
 
-/// The result for one kind of GEMM: one dtype, shape and epilogue.
+/// The result for one kind of GEMM, a GemmProblem.
 struct TunedGemm {
   std::string entry;         ///< The entry in which it was timed.
-  std::string description;   ///< describe() of its sites: dtype, shapes, epilogue.
+  std::string description;   ///< describe() of its sites.
   std::string before, after; ///< The names of what computed it, and of what does now.
   size_t sites = 0;          ///< The number of such GEMMs in the bucket where it was timed.
   size_t tried = 0;          ///< The number of choices that were timed.
@@ -33,8 +33,8 @@ struct Tuned {
 Status checkMachine();
 
 /// Returns the plan, whose target is cuda, with the fastest choice for each GEMM, the measured time
-/// of each bucket and the GPU that it was tuned on. Weights do not change. GEMMs of equal dtype,
-/// shape, strides and epilogue are timed once: all of them are replaced in the graph of the first
+/// of each bucket and the GPU that it was tuned on. Weights and the first values of states do not
+/// change. Equal GEMM problems are timed once: all of them are replaced in the graph of the first
 /// bucket that has any, so that each reads weights of its own between its real neighbors. `plan`
 /// keeps its own choice unless another one is faster by more than the noise. `options` are those of
 /// the engine that will run the plan. Usage if the target is cpu; Device without a GPU.

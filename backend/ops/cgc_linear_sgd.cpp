@@ -5,23 +5,21 @@
 namespace cgc::backend {
 
 Result<bool> launchLinearSgd(const ir::Node &node, BucketBuilder &builder) {
-  if (builder.target() != DeviceKind::Cuda)
-    return false;
-  const std::optional<Place> bias = builder.optionalPlace(node.arg("bias")),
-                             step = builder.optionalPlace(node.arg("step"));
   std::vector<Place> results;
   for (const ir::Value &result : node.results())
     results.push_back(builder.allocate(result));
-  const auto newBias = bias ? std::optional(results[1]) : std::nullopt,
-             nextStep = step ? std::optional(results.back()) : std::nullopt;
-  return lowerSmallGemm(
-      weightGradientOperands(node, builder).gemm(results[0], newBias), builder,
-      SmallGemmUpdate{.weight = builder.place(node.arg("weight").value()),
-                      .bias = bias,
-                      .lr = converted(builder.place(node.arg("lr").value()), DType::F32, builder),
-                      .weightDecay = *node.arg("weight_decay").asNumber(),
-                      .step = step,
-                      .nextStep = nextStep});
+  GemmPlaces gemm = weightGradientOperands(node, builder);
+  gemm.lr = converted(builder.place(node.arg("lr").value()), DType::F32, builder);
+  gemm.oldWeight = builder.place(node.arg("weight").value());
+  gemm.oldBias = builder.optionalPlace(node.arg("bias"));
+  gemm.step = builder.optionalPlace(node.arg("step"));
+  gemm.y = results[0];
+  if (gemm.oldBias)
+    gemm.xSums = results[1];
+  if (gemm.step)
+    gemm.nextStep = results.back();
+  return lowerGemm(gemm, {.sgdWeightDecay = *node.arg("weight_decay").asNumber()}, builder)
+      .has_value();
 }
 
 } // namespace cgc::backend

@@ -1,10 +1,8 @@
-// cgc.norm_linear: one kernel where lowerNormGemm has one; else the normalization, then the
-// GEMM.
+// cgc.norm_linear: one kernel that reads the row statistics of its input.
 #include "backend/ops/cgc_norm_linear.h"
 
-#include "backend/ops/cgc_linear.h"
+#include "backend/lower_gemm.h"
 #include "backend/ops/lower_activation.h"
-#include "backend/ops/lower_layer_norm.h"
 #include "backend/row_statistics.h"
 
 namespace cgc::backend {
@@ -21,35 +19,26 @@ GemmPlaces placesOf(const ir::NormLinearOp &op, const BucketBuilder &builder) {
           .y = expectedPlace(*op.result(), builder)};
 }
 
+GemmProblem::Epilogue epilogueOf(const ir::NormLinearOp &op) {
+  return {.activation = activationNamed(op.activation()), .normEps = op.eps()};
+}
+
 } // namespace
 
 bool lowersToNormGemm(const ir::NormLinearOp &op, const BucketBuilder &builder) {
-  return lowersToNormGemm(placesOf(op, builder), activationNamed(op.activation()), op.eps(),
-                          builder);
+  return lowersToGemm(placesOf(op, builder), epilogueOf(op), builder);
 }
 
 Result<bool> launchNormLinear(const ir::Node &node, BucketBuilder &builder) {
   const auto op = *ir::NormLinearOp::of(node);
+  const ir::Value *statistics = op.inputStatistics();
+  if (!statistics || !builder.isPlaced(statistics))
+    return false;
   builder.allocate(*op.result());
   GemmPlaces gemm = placesOf(op, builder);
   gemm.yStatistics = wantedRowStatistics(node, builder);
-  const Activation activation = activationNamed(op.activation());
-  const ir::Value *statistics = op.inputStatistics();
-  if (statistics && builder.isPlaced(statistics) &&
-      lowerNormGemm(gemm, activation, op.eps(), builder))
-    return placeRowStatistics(node, gemm.yStatistics, builder);
-
-  const Place x = gemm.x;
-  gemm.x = builder.temporary(x.dtype, x.sizes);
-  gemm.xStatistics.reset();
-  LayerNorm norm{.input = x, .result = gemm.x, .columns = x.sizes.back(), .eps = op.eps()};
-  if (!x.type().isContiguous()) {
-    builder.copy(x, gemm.x);
-    norm.input = gemm.x;
-  }
-  if (!launchLayerNorm(norm, builder))
-    callLayerNorm(norm, {norm.columns}, builder);
-  return lowerWholeGemm(node, gemm, activation, builder);
+  return lowerGemm(gemm, epilogueOf(op), builder) &&
+         placeRowStatistics(node, gemm.yStatistics, builder);
 }
 
 } // namespace cgc::backend

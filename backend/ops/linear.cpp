@@ -5,13 +5,13 @@
 namespace cgc::backend {
 
 Status lowerLinear(const ir::Node &node, BucketBuilder &builder) {
-  GemmPlaces operands;
-  operands.x = builder.place(node.arg("input").value());
-  operands.w = builder.place(node.arg("weight").value());
-  if (const ir::Arg &bias = node.arg("bias"); !bias.isNone())
-    operands.bias = builder.place(bias.value());
-  operands.y = builder.allocate(*node.result());
-  return lowerGemm(operands, Activation::None, builder).status();
+  const GemmPlaces gemm{.x = builder.place(node.arg("input").value()),
+                        .w = builder.place(node.arg("weight").value()),
+                        .bias = builder.optionalPlace(node.arg("bias")),
+                        .y = builder.allocate(*node.result())};
+  if (!lowerGemm(gemm, {}, builder))
+    callLinear(gemm, builder);
+  return Status::ok();
 }
 
 } // namespace cgc::backend

@@ -32,16 +32,11 @@ std::optional<Launch> kernelOf(const LayerNorm &norm, const BucketBuilder &build
   return kernel;
 }
 
-} // namespace
-
-bool launchLayerNorm(const LayerNorm &norm, BucketBuilder &builder) {
-  const std::optional<Launch> kernel = kernelOf(norm, builder);
-  return kernel && launch(*kernel, builder);
-}
-
+/// Adds a call of LibTorch's layer_norm. `shape` holds the sizes of the trailing dimensions that
+/// are normalized.
 void callLayerNorm(const LayerNorm &norm, std::vector<int64_t> shape, BucketBuilder &builder) {
   // LibTorch's GPU layer_norm takes one dtype: x is converted to that of the parameters and back.
-  Place x = norm.sum ? *norm.sum : norm.input;
+  Place x = norm.input;
   const std::optional<Place> &parameter = norm.weight ? norm.weight : norm.bias;
   Place normalized = norm.result;
   if (parameter && parameter->dtype != x.dtype) {
@@ -59,6 +54,13 @@ void callLayerNorm(const LayerNorm &norm, std::vector<int64_t> shape, BucketBuil
                        {normalized});
   if (normalized.dtype != norm.result.dtype)
     builder.copy(normalized, norm.result);
+}
+
+} // namespace
+
+bool launchLayerNorm(const LayerNorm &norm, BucketBuilder &builder) {
+  const std::optional<Launch> kernel = kernelOf(norm, builder);
+  return kernel && launch(*kernel, builder);
 }
 
 Status lowerLayerNorm(const ir::Node &node, BucketBuilder &builder) {

@@ -1,4 +1,4 @@
-// LayerNorm: lowers a layer norm, for layer_norm, cgc.add_layer_norm and cgc.norm_linear.
+// LayerNorm: lowers a layer norm, for layer_norm and cgc.add_layer_norm.
 #pragma once
 
 #include "backend/lowering.h"
@@ -20,9 +20,5 @@ struct LayerNorm {
 /// Adds the record and returns true. Returns false and adds nothing if no kernel takes the tensors
 /// and writes the row statistics, if they are given.
 bool launchLayerNorm(const LayerNorm &norm, BucketBuilder &builder);
-
-/// Adds a call of LibTorch's layer_norm, without row statistics, on the sum, if there is one, else
-/// on the input. `shape` holds the sizes of the trailing dimensions that are normalized.
-void callLayerNorm(const LayerNorm &norm, std::vector<int64_t> shape, BucketBuilder &builder);
 
 } // namespace cgc::backend

@@ -5,16 +5,8 @@
 
 namespace cgc::backend {
 
-/// The operands of cgc.weight_gradient as matrices: grad [rows, N] and input [rows, K].
-struct WeightGradientOperands {
-  Place grad, input;
-
-  /// The product that is the gradient of the weight, and of the bias if there is one.
-  SmallGemm gemm(const Place &weight, const std::optional<Place> &bias) const {
-    return {.a = transposed(grad), .b = transposed(input), .y = weight, .sums = bias};
-  }
-};
-/// Those of a node with the operands grad_out and input.
-WeightGradientOperands weightGradientOperands(const ir::Node &node, BucketBuilder &builder);
+/// The operands x and w of the GEMM whose y is the gradient of the weight, of a node with the
+/// operands grad_out and input: their transposes, of which one is [N, rows], the other [K, rows].
+GemmPlaces weightGradientOperands(const ir::Node &node, BucketBuilder &builder);
 
 } // namespace cgc::backend

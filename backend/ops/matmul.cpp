@@ -1,4 +1,4 @@
-// matmul: on cuda, cuBLASLt for a matrix on the right; else LibTorch's mm or bmm on views where the
+// matmul: on cuda a GEMM for a matrix on the right; else LibTorch's mm or bmm on views where the
 // batch dimensions allow it.
 #include "backend/lower_gemm.h"
 #include "backend/lowering.h"
@@ -25,7 +25,9 @@ Status lowerMatmul(const ir::Node &node, BucketBuilder &builder) {
     viewB = mergeLeading(b, 3);
     viewResult = mergeLeading(result, 3);
   }
-  if (viewA && viewB && viewResult && lowerProduct(*viewA, *viewB, *viewResult, builder))
+  if (viewA && viewB && viewResult &&
+      lowerGemm({.x = *viewA, .w = transposed(*viewB), .y = *viewResult}, {}, builder,
+                GemmUse::Product))
     return Status::ok();
   if (viewA && viewB && viewResult)
     builder.callInto(op, "out", {builder.tensor(*viewA), builder.tensor(*viewB)}, *viewResult);

@@ -65,6 +65,47 @@ GemmRecord callOf(GemmRecord gemm) {
   return gemm;
 }
 
+/// A GEMM in f32 that is small: both operands transposed, with the sums of the rows of x.
+GemmRecord smallGemm() {
+  return {.problem = {.dtype = DType::F32,
+                      .m = 64,
+                      .n = 32,
+                      .k = 96,
+                      .x = {64, 256, true},
+                      .w = {32, 256, true},
+                      .y = {32, 256},
+                      .epilogue = {.xSums = true}},
+          .operands = {.x = id(0), .w = id(1), .y = id(2), .xSums = id(3)},
+          .choice = GemmF32Choice{1}};
+}
+
+/// A step of SGD by such gradients.
+GemmRecord sgdGemm() {
+  GemmRecord gemm = smallGemm();
+  gemm.problem.epilogue.sgdWeightDecay = 0.25;
+  gemm.operands.lr = id(4);
+  gemm.operands.oldWeight = id(5);
+  gemm.operands.oldBias = id(6);
+  gemm.operands.step = id(7);
+  gemm.operands.nextStep = id(8);
+  return gemm;
+}
+
+Bucket smallBucket() {
+  Bucket bucket;
+  bucket.tensors = {{{BufferKind::Input, 0, 0}, DType::F32, {64, 96}, {1, 64}},
+                    {{BufferKind::Input, 1, 0}, DType::F32, {32, 96}, {1, 32}},
+                    dense(BufferKind::Output, 0, 0, DType::F32, {64, 32}),
+                    dense(BufferKind::Output, 1, 0, DType::F32, {64}),
+                    dense(BufferKind::Input, 2, 0, DType::F32, {}),
+                    dense(BufferKind::Input, 3, 0, DType::F32, {64, 32}),
+                    dense(BufferKind::Input, 4, 0, DType::F32, {64}),
+                    dense(BufferKind::Input, 5, 0, DType::I64, {}),
+                    dense(BufferKind::Output, 2, 0, DType::I64, {}),
+                    dense(BufferKind::Arena, 0, 0, DType::U8, {1 << 20})};
+  return bucket;
+}
+
 void expectDecodes(const GemmRecord &gemm, const Bucket &bucket) {
   const LaunchRecord record{encodeGemm(gemm)};
   SCOPED_TRACE(recordName(record));
@@ -76,6 +117,8 @@ void expectDecodes(const GemmRecord &gemm, const Bucket &bucket) {
   EXPECT_EQ(decoded->operands.residual, gemm.operands.residual);
   EXPECT_EQ(decoded->operands.xStatistics, gemm.operands.xStatistics);
   EXPECT_EQ(decoded->operands.yStatistics, gemm.operands.yStatistics);
+  EXPECT_EQ(decoded->operands.xSums, gemm.operands.xSums);
+  EXPECT_EQ(decoded->operands.oldWeight, gemm.operands.oldWeight);
   EXPECT_EQ(decoded->choice.index(), gemm.choice.index());
   // Nothing of the record is lost.
   EXPECT_EQ(encodeGemm(*decoded), record.op);
@@ -87,6 +130,8 @@ TEST(GemmRecord, ComesBackFromARecordOfEachCandidate) {
     for (GemmRecord gemm : {plainGemm(dtype), fullGemm(dtype), normGemm(dtype)}) {
       int kernels = 0;
       for (const GemmChoice &choice : gemmCandidates(gemm.problem, {Arch::Sm90a, 132})) {
+        if (fusedPart(gemm.problem, choice) != gemm.problem)
+          continue;
         gemm.choice = choice;
         gemm.workspace = std::holds_alternative<GemmLibraryChoice>(choice) ? id(7) : kNoTensor;
         kernels += std::holds_alternative<GemmKernelChoice>(choice);
@@ -95,6 +140,37 @@ TEST(GemmRecord, ComesBackFromARecordOfEachCandidate) {
       EXPECT_GT(kernels, 20);
     }
   }
+}
+
+TEST(GemmRecord, ComesBackFromTheKernelsInF32) {
+  for (GemmRecord gemm : {smallGemm(), sgdGemm()}) {
+    const auto choices = gemmCandidates(gemm.problem, {Arch::Sm90a, 132});
+    EXPECT_EQ(choices.size(), 3u) << "each CTA has a step of 32 of K";
+    for (const GemmChoice &choice : choices) {
+      gemm.choice = choice;
+      expectDecodes(gemm, smallBucket());
+    }
+  }
+  // Without the optional operands.
+  GemmRecord gemm = sgdGemm();
+  gemm.problem.epilogue.xSums = false;
+  gemm.operands.xSums = gemm.operands.oldBias = gemm.operands.step = gemm.operands.nextStep = {};
+  expectDecodes(gemm, smallBucket());
+}
+
+/// Gradients of weights, whose results may be wider than their operands.
+TEST(GemmRecord, ComesBackFromACallOfTransposedOperands) {
+  GemmRecord gemm = smallGemm();
+  gemm.problem.epilogue.xSums = false;
+  gemm.operands.xSums.reset();
+  gemm.choice = GemmLibraryChoice{};
+  gemm.workspace = id(9);
+  expectDecodes(gemm, smallBucket());
+  Bucket halves = smallBucket();
+  halves.tensors[0].dtype = halves.tensors[1].dtype = DType::BF16;
+  gemm.problem.dtype = DType::BF16;
+  gemm.problem.yDType = DType::F32;
+  expectDecodes(gemm, halves);
 }
 
 TEST(GemmRecord, ComesBackFromACallWithItsAlgorithm) {
@@ -150,21 +226,6 @@ TEST(GemmRecord, OtherRecordsAreNone) {
 }
 
 /// No kernel computes them, so that there is nothing to choose.
-TEST(GemmRecord, CallsOfTransposedMatricesAndWiderResultsAreNone) {
-  const LaunchRecord call{encodeGemm(callOf(plainGemm(DType::F16)))};
-  ASSERT_TRUE(decodeGemm(call, bucketOf(DType::F16)));
-  for (const size_t operand : {0, 1}) {
-    Bucket bucket = bucketOf(DType::F16);
-    TensorRef &matrix = bucket.tensors[operand];
-    matrix.strides = {1, matrix.sizes[0]};
-    ASSERT_TRUE(gemmCall(std::get<LibraryCall>(call.op), bucket.tensors)) << operand;
-    EXPECT_FALSE(decodeGemm(call, bucket)) << operand;
-  }
-  Bucket bucket = bucketOf(DType::F16);
-  bucket.tensors[5].dtype = DType::F32;
-  ASSERT_TRUE(gemmCall(std::get<LibraryCall>(call.op), bucket.tensors));
-  EXPECT_FALSE(decodeGemm(call, bucket));
-}
 
 TEST(GemmKernel, IsItsRow) {
   size_t kernels = 0;
@@ -196,13 +257,25 @@ TEST(GemmProblem, HasATextThatDiffersForDifferentProblems) {
   strided.tf32 = true;
   EXPECT_EQ(describe(strided), "gemm f32 [1600,1024] x [256,1024] by 1032 at 16, to [1600,256] by "
                                "512 at 64, tf32");
+  EXPECT_EQ(describe(sgdGemm().problem),
+            "gemm f32 [64,96] transposed x [32,96] transposed, sums of "
+            "x, sgd with weight decay 0.25");
+  GemmProblem gradient = smallGemm().problem;
+  gradient.dtype = DType::BF16;
+  gradient.yDType = DType::F32;
+  gradient.epilogue.xSums = false;
+  gradient.w.stride = 40;
+  EXPECT_EQ(describe(gradient),
+            "gemm bf16 [64,96] transposed x [32,96] transposed by 40, to f32 [64,32]");
 }
 
 TEST(GemmCandidates, AreKernelsOnlyWhereTheyRun) {
   const auto ways = [](const GemmProblem &problem, Arch arch) {
     std::string text;
     for (const GemmChoice &choice : gemmCandidates(problem, {arch, 132})) {
-      const char way = std::holds_alternative<GemmLibraryChoice>(choice) ? 'L' : 'K';
+      const char way = !std::holds_alternative<GemmLibraryChoice>(choice) ? 'K'
+                       : fusedPart(problem, choice) == problem            ? 'L'
+                                                                          : 'l'; // A part.
       if (!text.ends_with(way))
         text += way;
     }
@@ -212,12 +285,12 @@ TEST(GemmCandidates, AreKernelsOnlyWhereTheyRun) {
   EXPECT_EQ(ways(problem, Arch::Sm90a), "KL");
   EXPECT_EQ(ways(problem, Arch::Sm80), "L");
   problem.epilogue.activation = Activation::Gelu; // cuBLASLt's GELU is another one.
-  EXPECT_EQ(ways(problem, Arch::Sm90a), "K");
-  EXPECT_EQ(ways(problem, Arch::Sm80), "");
+  EXPECT_EQ(ways(problem, Arch::Sm90a), "Kl");
+  EXPECT_EQ(ways(problem, Arch::Sm80), "l");
   problem.epilogue.activation = Activation::Relu;
   EXPECT_EQ(ways(problem, Arch::Sm90a), "KL");
   problem.epilogue.residual = true; // cuBLASLt would apply relu to it too.
-  EXPECT_EQ(ways(problem, Arch::Sm90a), "K");
+  EXPECT_EQ(ways(problem, Arch::Sm90a), "Kl");
   EXPECT_EQ(ways(normGemm(DType::F16).problem, Arch::Sm90a), "K");
   EXPECT_EQ(ways(plainGemm(DType::F32).problem, Arch::Sm90a), "L");
   problem = plainGemm(DType::F16).problem;
@@ -226,6 +299,46 @@ TEST(GemmCandidates, AreKernelsOnlyWhereTheyRun) {
   problem = plainGemm(DType::F16).problem;
   problem.m = 400000; // 1e11 multiplications.
   EXPECT_EQ(ways(problem, Arch::Sm90a), "LK");
+  problem.epilogue.rowStatistics = true;
+  EXPECT_EQ(ways(problem, Arch::Sm90a), "lK") << "a separate layer_norm costs less";
+  problem.epilogue.activation = Activation::Gelu;
+  EXPECT_EQ(ways(problem, Arch::Sm90a), "Kl");
+  problem = plainGemm(DType::F16).problem;
+  problem.w.transposed = true;
+  EXPECT_EQ(ways(problem, Arch::Sm90a), "L");
+  problem = plainGemm(DType::F16).problem;
+  problem.yDType = DType::F32;
+  EXPECT_EQ(ways(problem, Arch::Sm90a), "L");
+  problem.epilogue.bias = true;
+  EXPECT_EQ(ways(problem, Arch::Sm90a), "");
+}
+
+TEST(GemmCandidates, OfSmallGemmsInF32AreKernels) {
+  const auto ways = [](const GemmProblem &problem, Arch arch = Arch::Sm90a) {
+    std::string text;
+    for (const GemmChoice &choice : gemmCandidates(problem, {arch, 132})) {
+      const auto *kernel = std::get_if<GemmF32Choice>(&choice);
+      text += kernel ? char('0' + kernel->splitK) : 'L';
+    }
+    return text;
+  };
+  GemmProblem problem = smallGemm().problem;
+  EXPECT_EQ(ways(problem), "321") << "only kernels compute the sums";
+  EXPECT_EQ(ways(problem, Arch::Sm80), "");
+  problem.epilogue = {};
+  EXPECT_EQ(ways(problem), "321L");
+  EXPECT_EQ(ways(problem, Arch::Sm80), "L");
+  problem.tf32 = true;
+  EXPECT_EQ(ways(problem), "L");
+  problem.tf32 = false;
+  problem.m = problem.n = 1024; // 256 tiles: the SMs hold no clusters of more CTAs.
+  EXPECT_EQ(ways(problem), "123L");
+  problem.k = 128;
+  EXPECT_EQ(ways(problem), "L");
+  problem = sgdGemm().problem;
+  EXPECT_EQ(ways(problem), "321");
+  problem.epilogue.xSums = false;
+  EXPECT_EQ(ways(problem), "321");
 }
 
 } // namespace

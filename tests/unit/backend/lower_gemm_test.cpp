@@ -1,4 +1,5 @@
 // lower() of GEMMs on cuda: what computes them, and what is fused.
+#include "backend/gemm_record.h"
 #include "runtime/kernels/pointwise/activation.h"
 #include "runtime/kernels/pointwise/elementwise.h"
 #include "runtime/plan/gemm_call.h"
@@ -111,13 +112,13 @@ TEST(LowerGemm, AResidualIsFusedIfItsRowsAreDense) {
   for (const auto &[ofSmall, ofLarge] : kOthers) {
     small.lines = ofSmall;
     large.lines = ofLarge;
-    for (const Linear &linear : {small, large}) {
-      const Bucket bucket = linear.lower();
-      ASSERT_THAT(recordNames(bucket), ElementsAre(kLibrary, "kernel elementwise_f16"))
-          << linear.lines;
-      EXPECT_EQ(callOf(bucket).residual, kNoTensor);
+    const Bucket ours = small.lower(), library = large.lower();
+    ASSERT_THAT(recordNames(ours), ElementsAre(kGemm, "kernel elementwise_f16")) << ofSmall;
+    EXPECT_EQ(launchOf(ours, 0).reads[3], kNoTensor);
+    ASSERT_THAT(recordNames(library), ElementsAre(kLibrary, "kernel elementwise_f16")) << ofLarge;
+    EXPECT_EQ(callOf(library).residual, kNoTensor);
+    for (const Bucket &bucket : {ours, library})
       EXPECT_THAT(launchOf(bucket, 1).ints, ElementsAre(int64_t(ElementwiseOp::Add)));
-    }
   }
 }
 
@@ -131,8 +132,54 @@ TEST(LowerGemm, AResidualThatIsNoMatrixIsAddedAfterwards) {
              .lines = "%r = aten.transpose(%s) {dim0=0, dim1=1} : f16[2,3,24][24,48,1]@cuda",
              .inputs = ", %s: f16[3,2,24]@cuda"}
           .lower();
-  ASSERT_THAT(recordNames(bucket), ElementsAre(kLibrary, "kernel elementwise_f16"));
-  EXPECT_EQ(callOf(bucket).residual, kNoTensor);
+  ASSERT_THAT(recordNames(bucket), ElementsAre(kGemm, "kernel elementwise_f16"));
+  EXPECT_EQ(launchOf(bucket, 0).reads[3], kNoTensor);
+}
+
+/// The row statistics of a result include its residual.
+TEST(LowerGemm, AResidualThatIsAddedAfterwardsLeavesNoRowStatistics) {
+  auto plan = lowerForHopper(
+      "%x: f16[6,64]@cuda, %p: f16[64,64]@cuda, %t: f16[64,6]@cuda, %w: f16[24,64]@cuda",
+      R"(%r = aten.transpose(%t) {dim0=0, dim1=1} : f16[6,64][1,6]@cuda
+  %0, %s = cgc.linear(%x, %p, none, %r) {row_statistics=true} : f16[6,64]@cuda, f32[6,1,2]@cuda
+  %1 = cgc.norm_linear(%0, %w, none, %s) : f16[6,24]@cuda
+  output %1)");
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  ASSERT_THAT(recordNames(bucket),
+              ElementsAre(kGemm, "kernel elementwise_f16", "kernel layer_norm_f16", kGemm));
+  EXPECT_EQ(launchOf(bucket, 0).writes[1], kNoTensor);
+}
+
+/// The tuner tries the kernels that it could be.
+TEST(LowerGemm, AMatmulIsTheLibrarysUntilItIsTuned) {
+  const auto kernels = [](const std::string &b, const std::string &lines) {
+    auto plan = lowerForHopper("%a: f16[16,64]@cuda, %b: " + b,
+                               lines + "\n%0 = aten.matmul(%a, %m) : f16[16,24]@cuda\noutput %0");
+    EXPECT_TRUE(plan) << plan.status().message();
+    const Bucket bucket = plan ? plan->plan.entries[0].buckets[0] : Bucket();
+    EXPECT_THAT(recordNames(bucket), ElementsAre(kLibrary));
+    const auto gemm = decodeGemm(bucket.records.at(0), bucket);
+    return gemm ? gemmCandidates(gemm->problem, {Arch::Sm90a, 132}).size() - 1 : 0;
+  };
+  EXPECT_GT(kernels("f16[24,64]@cuda",
+                    "%m = aten.transpose(%b) {dim0=0, dim1=1} : f16[64,24][1,64]@cuda"),
+            0U);
+  EXPECT_EQ(
+      kernels("f16[128,24]@cuda", "%m = aten.slice(%b) {dim=0, start=0, end=64} : f16[64,24]@cuda"),
+      0U);
+}
+
+TEST(LowerGemm, AnInputWithDenseColumnsIsTheLibrarys) {
+  const Bucket bucket =
+      Linear{.x = "",
+             .weight = "f16[24,64]@cuda",
+             .result = "f16[16,24]@cuda",
+             .lines = "%x = aten.transpose(%t) {dim0=0, dim1=1} : f16[16,64][1,16]@cuda",
+             .inputs = ", %t: f16[64,16]@cuda"}
+          .lower();
+  ASSERT_THAT(recordNames(bucket), ElementsAre(kLibrary));
+  EXPECT_TRUE(isTransposed(tensorOf(bucket, callOf(bucket).x)));
 }
 
 /// GEMMs before Hopper and in f32.

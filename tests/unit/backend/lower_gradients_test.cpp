@@ -146,7 +146,10 @@ TEST(LowerWeightGradient, IsOneGemmOfTransposedOperandsOnCuda) {
     EXPECT_TRUE(isTransposed(tensor(gemm->weight)));
     EXPECT_EQ(tensor(gemm->d).dtype, to);
     EXPECT_EQ(tensor(gemm->d).sizes, (std::vector<int64_t>{8, 16}));
-    EXPECT_FALSE(decodeGemm(record, bucket)) << "the tuner would take it for an ordinary GEMM";
+    const auto decoded = decodeGemm(record, bucket);
+    ASSERT_TRUE(decoded) << "the tuner would not see it";
+    EXPECT_TRUE(decoded->problem.x.transposed && decoded->problem.w.transposed);
+    EXPECT_EQ(decoded->problem.yDType.value_or(decoded->problem.dtype), to);
   }
 }
 

@@ -278,6 +278,36 @@ TEST(Lower, RowStatisticsThatAreAnOutputAreComputed) {
   }
 }
 
+/// Where no kernel takes an op, its definition computes row statistics only for readers that cannot
+/// do without; and what computes the rows writes them if a kernel reads them.
+TEST(Lower, ADefinitionHasTheReadersOfItsOp) {
+  const auto names = [](const std::string &dtype, const std::string &lines,
+                        const std::string &outputs) {
+    std::string text = lines;
+    for (size_t at = 0; (at = text.find("T[", at)) != std::string::npos;)
+      text.replace(at, 1, dtype);
+    auto plan = lowerForHopper("%x: " + dtype + "[5,64]@cuda, %w: " + dtype +
+                                   "[64,64]@cuda, %v: " + dtype + "[24,64]@cuda",
+                               text + "\noutput " + outputs);
+    EXPECT_TRUE(plan) << plan.status().message();
+    return plan ? recordNames(plan->plan.entries[0].buckets[0]) : std::vector<std::string>();
+  };
+  const std::string first = "%0, %s = cgc.norm_linear(%x, %w, none) {row_statistics=true} : "
+                            "T[5,64]@cuda, f32[5,1,2]@cuda\n",
+                    norm = "%z, %0, %s = cgc.add_layer_norm(%x) {row_statistics=true} : "
+                           "T[5,64]@cuda, T[5,64]@cuda, f32[5,1,2]@cuda\n",
+                    second = "%1 = cgc.norm_linear(%0, %v, none, %s) : T[5,24]@cuda";
+  EXPECT_THAT(names("f16", first + second, "%1"),
+              ElementsAre("kernel layer_norm_f16", testing::StartsWith("kernel gemm_f16_"),
+                          testing::StartsWith("kernel gemm_norm_f16_")));
+  EXPECT_THAT(names("f32", first + second, "%1"),
+              ElementsAre("kernel layer_norm_f32", "cublaslt.matmul", "kernel layer_norm_f32",
+                          "cublaslt.matmul"));
+  const auto computesSums = testing::Contains(testing::HasSubstr("sum"));
+  EXPECT_THAT(names("f64", norm + second, "%1"), testing::Not(computesSums));
+  EXPECT_THAT(names("f64", norm + second, "%1, %s"), computesSums);
+}
+
 /// gemm_norm takes no operands that gemm does not take, and exists only for Hopper.
 TEST(Lower, NormLinearThatGemmDoesNotTakeHasALayerNorm) {
   for (const auto &[features, arch, isOne] :

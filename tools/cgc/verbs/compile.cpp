@@ -285,7 +285,6 @@ void addTrainOptions(CLI::App &command, CompileFlags &options) {
           ->excludes("--passes")
           ->excludes("--host-module")
           ->excludes("--add-to")
-          ->excludes("--tune")
           ->group(kGroup);
   const auto add = [&](const char *name, auto &value, const char *text, const char *type) {
     return command.add_option(name, value, text)->type_name(type)->needs(train)->group(kGroup);
