@@ -5,7 +5,7 @@
 #include "runtime/exec/engine.h"
 #include "runtime/exec/provider.h"
 #include "runtime/exec/requirements.h"
-#include "runtime/kernels/kernel_writes.h"
+#include "runtime/kernels/kernel_table.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/plan_bytes.h"
 #include "tests/fuzz/require.h"
@@ -137,7 +137,7 @@ std::map<uint32_t, uint8_t> fillsOf(const Bucket &bucket) {
   const auto *launch =
       bucket.records.empty() ? nullptr : std::get_if<KernelLaunch>(&bucket.records.back().op);
   const Kernel *kernel = launch ? findKernel(launch->kernel) : nullptr;
-  if (!kernel || writesAll(*kernel))
+  if (!kernel || kernel->writesAll())
     return {};
   for (const LaunchRecord &record : std::span(bucket.records).first(bucket.records.size() - 1)) {
     const auto *fill = std::get_if<Memset>(&record.op);
