@@ -3,7 +3,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/no_throw.h"
-#include "runtime/kernels/kernel_writes.h"
+#include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/validate_access.h"
 
 #include <algorithm>
@@ -298,7 +298,7 @@ struct Enqueuer {
 const KernelLaunch *partialWriter(const LaunchRecord &record) {
   const auto *launch = std::get_if<KernelLaunch>(&record.op);
   const Kernel *kernel = launch ? findKernel(launch->kernel) : nullptr;
-  return kernel && !writesAll(*kernel) ? launch : nullptr;
+  return kernel && !kernel->writesAll() ? launch : nullptr;
 }
 
 /// Refuses a launch that could leave bytes of a result that no earlier record wrote: later records

@@ -76,17 +76,20 @@ Status GrowableMemory::growOnGpu(std::byte *at, uint64_t bytes) {
   CUmemGenericAllocationHandle memory = 0;
   CGC_TRY(driverStatus(d.create(&memory, bytes, &properties, 0), "cuMemCreate", what));
   const auto address = reinterpret_cast<CUdeviceptr>(at);
-  Status status = driverStatus(d.map(address, bytes, 0, memory, 0), "cuMemMap", what);
-  if (status.isOk()) {
+  const char *function = "cuMemMap";
+  CUresult result = d.map(address, bytes, 0, memory, 0);
+  if (result == CUDA_SUCCESS) {
     CUmemAccessDesc access = {};
     access.location = properties.location;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    status = driverStatus(d.setAccess(address, bytes, &access, 1), "cuMemSetAccess", what);
-    if (!status.isOk())
+    function = "cuMemSetAccess";
+    result = d.setAccess(address, bytes, &access, 1);
+    if (result != CUDA_SUCCESS)
       (void)d.unmap(address, bytes);
   }
   (void)d.release(memory); // The mapping keeps the memory.
-  return status;
+  // Last, because the text of a failure may not get its own memory.
+  return driverStatus(result, function, what);
 }
 
 Result<GrowableMemory> GrowableMemory::reserve(DeviceKind device, int gpu, uint64_t maxBytes) {

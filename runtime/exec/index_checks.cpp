@@ -132,16 +132,14 @@ Status checkIndices(const Bucket &bucket, std::span<const TensorView> views,
 }
 
 Status IndexChecks::prepare() {
-  if (report_)
+  if (report_.data())
     return Status::ok();
   cudaFuncAttributes attributes;
   CGC_TRY(CGC_CUDA(cudaFuncGetAttributes(&attributes, kernel().function()),
                    "cannot load the kernel check_indices"));
-  void *data = nullptr;
-  CGC_TRY(CGC_CUDA(cudaMallocHost(&data, kReportNumbers * sizeof(int64_t)),
-                   "cannot allocate pinned host memory"));
-  report_.reset(data);
-  std::memset(data, 0, kReportNumbers * sizeof(int64_t));
+  constexpr size_t kReportBytes = kReportNumbers * sizeof(int64_t);
+  CGC_ASSIGN_OR_RETURN(report_, PinnedBuffer::allocate(kReportBytes));
+  std::memset(report_.data(), 0, kReportBytes);
   return Status::ok();
 }
 
@@ -165,8 +163,8 @@ Status IndexChecks::enqueue(const IoTensor &input, const std::byte *data,
                             range.count,
                             range.total};
     void *const from[] = {const_cast<std::byte *>(data) + bound.offset * int64_t(width),
-                          report_.get()};
-    void *const to[] = {report_.get()};
+                          report_.data()};
+    void *const to[] = {report_.data()};
     CGC_ASSIGN_OR_RETURN(
         KernelParameters parameters,
         kernel().bind({kGrid, kBlock, 0, reads, std::span(reads).subspan(1), ints, {}},
@@ -180,9 +178,9 @@ Status IndexChecks::enqueue(const IoTensor &input, const std::byte *data,
 }
 
 Status IndexChecks::take(const PlanData &plan) {
-  if (!report_)
+  if (!report_.data())
     return Status::ok();
-  auto *const report = static_cast<int64_t *>(report_.get());
+  auto *const report = reinterpret_cast<int64_t *>(report_.data());
   const std::atomic_ref<int64_t> check(report[kReportedCheck]);
   const int64_t found = check.load(std::memory_order_acquire);
   if (found == 0)

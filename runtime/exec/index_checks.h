@@ -3,7 +3,7 @@
 #pragma once
 
 #include "runtime/base/tensor_view.h"
-#include "runtime/exec/cuda_support.h"
+#include "runtime/exec/pinned_buffer.h"
 #include "runtime/exec/row_range.h"
 #include "runtime/plan/plan.h"
 
@@ -38,7 +38,7 @@ public:
   Status take(const PlanData &plan);
 
 private:
-  CudaHandle<void *, cudaFreeHost> report_;
+  PinnedBuffer report_;
 };
 
 } // namespace cgc

@@ -52,7 +52,7 @@ Result<std::shared_ptr<Arena>> MemoryPool::Impl::arenaOf(uint64_t bytes) {
   const uint64_t before = arena->size(), after = arena->sizeFor(bytes);
   if (after > before) {
     CGC_TRY(budget.reserve(after - before));
-    if (Status grown = arena->grow(bytes); !grown.isOk()) {
+    if (Status grown = noThrow([&] { return arena->grow(bytes); }); !grown.isOk()) {
       budget.release(after - before);
       return grown;
     }

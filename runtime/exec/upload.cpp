@@ -4,6 +4,7 @@
 
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/cuda_support.h"
+#include "runtime/exec/pinned_buffer.h"
 
 #include <algorithm>
 #include <array>
@@ -45,9 +46,7 @@ private:
   Status copyChunks(Job &job) {
     const uint64_t staged = std::min(kChunk, job.bytes); // Pinning costs time by the page.
     for (Staging &s : staging_) {
-      void *memory = nullptr;
-      CGC_TRY(CGC_CUDA(cudaMallocHost(&memory, staged), "cannot allocate pinned host memory"));
-      s.memory.reset(memory);
+      CGC_ASSIGN_OR_RETURN(s.memory, PinnedBuffer::allocate(staged));
       CGC_ASSIGN_OR_RETURN(s.sent, createEvent());
     }
     for (size_t i = 0;; ++i) {
@@ -57,8 +56,8 @@ private:
       const Staging &s = staging_[i % staging_.size()];
       const uint64_t size = std::min(kChunk, job.bytes - begin);
       CGC_TRY(CGC_CUDA(cudaEventSynchronize(s.sent.get()), "copy"));
-      gather(job.pieces, begin, {static_cast<std::byte *>(s.memory.get()), size});
-      CGC_TRY(CGC_CUDA(cudaMemcpyAsync(job.buffer + begin, s.memory.get(), size,
+      gather(job.pieces, begin, {s.memory.data(), size});
+      CGC_TRY(CGC_CUDA(cudaMemcpyAsync(job.buffer + begin, s.memory.data(), size,
                                        cudaMemcpyHostToDevice, stream_.get()),
                        "copy"));
       CGC_TRY(CGC_CUDA(cudaEventRecord(s.sent.get(), stream_.get()), "copy"));
@@ -66,7 +65,7 @@ private:
   }
 
   struct Staging {
-    CudaHandle<void *, cudaFreeHost> memory;
+    PinnedBuffer memory;
     CudaEvent sent;
   };
   std::array<Staging, 2> staging_;

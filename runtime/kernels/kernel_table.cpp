@@ -1,8 +1,6 @@
 // Builds the host half of the kernel table from kernels.def.
 #include "runtime/kernels/kernel_table.h"
 
-#include "runtime/kernels/kernel_writes.h"
-
 #include <algorithm>
 #include <iterator>
 

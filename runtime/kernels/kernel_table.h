@@ -52,6 +52,10 @@ enum KernelTrait : unsigned {
   kOverwritesOperands = 1u << 3,
   /// Takes any number of groups of tensors, up to kMaxTensorGroups: see tensorGroups().
   kTensorGroups = 1u << 4,
+  /// Writes only rows of its results that the values of its operands choose. Other rows keep what
+  /// they hold, so that earlier records of a plan have to write them. A kernel without it writes
+  /// every element of each result, whatever the values of its operands are.
+  kWritesRows = 1u << 5,
 };
 
 /// The most groups of tensors that one launch of a kernel with kTensorGroups takes.
@@ -89,6 +93,9 @@ struct Kernel {
                 ? isGroups(launch.reads.size(), launch.writes.size())
                 : launch.reads.size() == reads && launch.writes.size() == writes);
   }
+
+  /// Whether a launch writes every byte of every element of its results.
+  bool writesAll() const { return !(traits & kWritesRows); }
 
   /// Whether write `write` of a launch may have the memory of its read `read`.
   bool mayOverwrite(size_t write, size_t read) const {

@@ -1,25 +1,21 @@
 // PinnedMemory: host memory that copies to and from a GPU use while the host goes on.
 #pragma once
 
-#include "runtime/exec/cuda_support.h"
-
-#include <cstdint>
+#include "runtime/exec/pinned_buffer.h"
 
 namespace cgc {
 
 /// Pinned memory with an event that marks the end of the last copy.
 struct PinnedMemory {
-  CudaHandle<void *, cudaFreeHost> pinned;
+  PinnedBuffer buffer;
   CudaEvent done;
   uint64_t bytes = 0;
 
-  std::byte *data() const { return static_cast<std::byte *>(pinned.get()); }
+  std::byte *data() const { return buffer.data(); }
 
   static Result<PinnedMemory> allocate(uint64_t bytes) {
     PinnedMemory memory;
-    void *data = nullptr;
-    CGC_TRY(CGC_CUDA(cudaMallocHost(&data, bytes), "cannot allocate pinned host memory"));
-    memory.pinned.reset(data);
+    CGC_ASSIGN_OR_RETURN(memory.buffer, PinnedBuffer::allocate(bytes));
     memory.bytes = bytes;
     CGC_ASSIGN_OR_RETURN(memory.done, createEvent());
     return memory;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/base/fnv1a.h"
-#include "runtime/kernels/kernel_writes.h"
+#include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/plan_file.h"
 #include "tests/unit/runtime/sample_plan.h"
 
@@ -47,7 +47,7 @@ inline void keepPlan(SamplePlan sample) {
     const auto index = uint32_t(bucket.outputs.size());
     result.slot = {BufferKind::Output, index, 0};
     bucket.outputs.push_back({"y" + std::to_string(index), result.dtype, result.sizes});
-    if (!writesAll(*findKernel(launch.kernel)))
+    if (!findKernel(launch.kernel)->writesAll())
       before.push_back({Memset{write, 0}});
   }
   if (std::holds_alternative<Memcpy>(std::prev(record)->op)) // The operand that is overwritten.

@@ -44,8 +44,8 @@ void setDeviceBytes(int device, uint64_t bytes);
 uint64_t allocatedBytes();
 /// Bytes of one device's memory that are currently allocated, as they were requested.
 uint64_t allocatedBytes(int device);
-/// The number of existing streams, events, graphs and executable graphs, and of user objects that a
-/// caller holds a reference to.
+/// The number of existing streams, events, graphs and executable graphs, of handles of physical
+/// memory, and of user objects that a caller holds a reference to.
 size_t liveHandles();
 
 /// Makes the `nth` call of `function` from now on, counted from 1, fail with `error`. After a

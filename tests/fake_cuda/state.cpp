@@ -83,7 +83,7 @@ size_t liveHandles() {
   State &state = State::get();
   const std::lock_guard lock(state.mutex);
   return state.streams.size() + state.events.size() + state.graphs.size() + state.execs.size() +
-         state.userObjects.size();
+         state.userObjects.size() + state.physical.size();
 }
 
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {

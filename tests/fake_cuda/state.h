@@ -63,6 +63,9 @@ struct State {
   std::unordered_set<const Graph *> allGraphs;     ///< Also captured graphs and child graphs.
   std::unordered_set<const Node *> allNodes;
   unsigned long long lastCaptureId = 0;
+  /// Physical memory by handle: bytes and device. The handle stays valid until it is released; a
+  /// mapping keeps its memory.
+  std::map<unsigned long long, std::pair<size_t, int>> physical;
 
   std::vector<Fault> faults;
   std::vector<Call> calls;

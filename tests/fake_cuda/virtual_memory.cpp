@@ -14,9 +14,6 @@ namespace {
 constexpr size_t kGranularity = 2 << 20;
 constexpr int kFresh = 0xa5;
 
-/// Physical memory that exists, by handle. The handle stays valid until it is released; a mapping
-/// keeps its memory.
-std::map<CUmemGenericAllocationHandle, std::pair<size_t, int>> handles; ///< Bytes and device.
 std::map<std::byte *, size_t> reservations;
 
 CUresult driver(cudaError_t error) {
@@ -71,23 +68,23 @@ CUresult memCreate(CUmemGenericAllocationHandle *result, size_t bytes,
     if (used > all || bytes > all - used)
       return cudaErrorMemoryAllocation;
     static CUmemGenericAllocationHandle last = 0;
-    handles[++last] = {bytes, device};
+    state.physical[++last] = {bytes, device};
     *result = last;
     return cudaSuccess;
   }));
 }
 
 CUresult memRelease(CUmemGenericAllocationHandle handle) {
-  return driver(freeingApi("cuMemRelease", [&](State &) {
-    return handles.erase(handle) == 1 ? cudaSuccess : cudaErrorInvalidValue;
+  return driver(freeingApi("cuMemRelease", [&](State &state) {
+    return state.physical.erase(handle) == 1 ? cudaSuccess : cudaErrorInvalidValue;
   }));
 }
 
 CUresult memMap(CUdeviceptr address, size_t bytes, size_t, CUmemGenericAllocationHandle handle,
                 unsigned long long) {
   return driver(api("cuMemMap", [&](State &state) {
-    const auto found = handles.find(handle);
-    if (found == handles.end() || found->second.first != bytes)
+    const auto found = state.physical.find(handle);
+    if (found == state.physical.end() || found->second.first != bytes)
       return cudaErrorInvalidValue;
     auto *const data = std::bit_cast<std::byte *>(address);
     state.allocations.emplace(data, Allocation{bytes, found->second.second, false});

@@ -1,4 +1,6 @@
 // The shared arena of a memory pool after a run or a growth that failed.
+#include "runtime/base/no_throw.h"
+#include "tests/fake_cuda/failing_allocations.h"
 #include "tests/fake_cuda/fake_cuda.h"
 #include "tests/unit/runtime/session/served_plan.h"
 
@@ -58,10 +60,22 @@ TEST_F(PooledFaults, AGrowthThatFailedTakesNothingOfTheLimit) {
   SessionOptions options;
   options.engine.pool = *MemoryPool::create({.limit = 3 << 20});
   options.engine.provider = &provider_;
-  for (int i = 0; i < 2; ++i) {
-    fake_cuda::failCall("cuMemCreate", 1, cudaErrorMemoryAllocation);
-    EXPECT_THAT(Session::create(plan_, options).status().message(),
-                HasSubstr("cuMemCreate returned"));
+  const size_t handles = fake_cuda::liveHandles();
+  for (const char *function : {"cuMemCreate", "cuMemMap", "cuMemSetAccess"}) {
+    bool hasAll = false; // The allocations of the host that it needs to say so.
+    for (long count = 0; !hasAll; ++count) {
+      fake_cuda::reset();
+      fake_cuda::failCall(function, 1, cudaErrorMemoryAllocation);
+      allocationsLeft = count;
+      const Status status = noThrow([&] { return Session::create(plan_, options).status(); });
+      hasAll = allocationsLeft >= 0;
+      allocationsLeft = -1;
+      EXPECT_EQ(status.code(), Code::OutOfMemory) << status.message();
+      if (hasAll) {
+        EXPECT_THAT(status.message(), HasSubstr(std::string(function) + " returned"));
+      }
+      ASSERT_EQ(fake_cuda::liveHandles(), handles) << function << ", allocation " << count;
+    }
   }
   Session session = createSession(plan_, options);
   EXPECT_EQ(*run(session, "rows", {3, 4}), expected({3, 4}));

@@ -2,40 +2,15 @@
 #include "tools/cgc/train/batch_reader.h"
 
 #include "runtime/base/check.h"
-#include "runtime/exec/buffer.h"
-#include "runtime/exec/cuda_support.h"
 #include "runtime/train/finite.h"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <random>
 
 namespace cgc::tool {
-namespace {
-
-using HostMemory = std::unique_ptr<void, void (*)(void *)>;
-
-/// Uninitialized host memory.
-Result<HostMemory> allocateHost(uint64_t bytes, bool pinned) {
-  void *memory = nullptr;
-  if (pinned) {
-    CGC_TRY(CGC_CUDA(cudaMallocHost(&memory, std::max<uint64_t>(bytes, 1)),
-                     fmt::format("cannot pin {} of host memory for the data", byteText(bytes))));
-    return HostMemory(memory, [](void *p) { (void)cudaFreeHost(p); });
-  }
-  memory = std::malloc(std::max<uint64_t>(bytes, 1));
-  if (!memory)
-    return Status(Code::OutOfMemory,
-                  fmt::format("cannot allocate {} of host memory for the data", byteText(bytes)));
-  return HostMemory(memory, [](void *p) { std::free(p); });
-}
-
-} // namespace
 
 std::vector<size_t> sampleOrder(size_t samples, bool shuffle, uint64_t seed, uint64_t pass) {
   std::vector<size_t> order(samples);
@@ -71,10 +46,16 @@ Status BatchReader::allocate() {
   for (size_t i = 0; i < options_.slots; ++i) {
     Slot slot;
     for (const IoTensor &input : data_.inputs()) {
-      CGC_ASSIGN_OR_RETURN(HostMemory memory,
-                           allocateHost(*tensorBytes(input.dtype, input.sizes), options_.pinned));
-      slot.batch.inputs.push_back({memory.get(), input.dtype, DeviceKind::Cpu, input.sizes, {}});
-      slot.memory.push_back(std::move(memory));
+      const uint64_t bytes = *tensorBytes(input.dtype, input.sizes);
+      std::byte *data = nullptr;
+      if (options_.pinned) {
+        CGC_ASSIGN_OR_RETURN(PinnedBuffer buffer, PinnedBuffer::allocate(bytes));
+        data = slot.pinned.emplace_back(std::move(buffer)).data();
+      } else {
+        CGC_ASSIGN_OR_RETURN(Buffer buffer, Buffer::allocate(DeviceKind::Cpu, bytes));
+        data = slot.pageable.emplace_back(std::move(buffer)).data();
+      }
+      slot.batch.inputs.push_back({data, input.dtype, DeviceKind::Cpu, input.sizes, {}});
     }
     slots_.push_back(std::move(slot));
   }
@@ -103,7 +84,7 @@ void BatchReader::fill(Slot &slot, uint64_t number) {
   }
   slot.batch.isFinite = true;
   for (size_t input = 0; input < data_.inputs().size(); ++input) {
-    auto *to = static_cast<std::byte *>(slot.memory[input].get());
+    auto *to = static_cast<std::byte *>(slot.batch.inputs[input].data);
     for (size_t i = 0; i < batch; ++i) {
       const auto row = data_.row(input, order_[number % perPass * batch + i]);
       slot.batch.isFinite &= allFinite(row, data_.inputs()[input].dtype);

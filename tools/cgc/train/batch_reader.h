@@ -2,6 +2,8 @@
 #pragma once
 
 #include "runtime/base/tensor_view.h"
+#include "runtime/exec/buffer.h"
+#include "runtime/exec/pinned_buffer.h"
 #include "tools/cgc/train/dataset.h"
 
 #include <condition_variable>
@@ -56,7 +58,8 @@ public:
 
 private:
   struct Slot {
-    std::vector<std::unique_ptr<void, void (*)(void *)>> memory; ///< By input.
+    std::vector<PinnedBuffer> pinned; ///< By input, if the memory is pinned.
+    std::vector<Buffer> pageable;     ///< By input, if it is not.
     Batch batch;
   };
   BatchReader(const Dataset &data, const BatchOptions &options) : data_(data), options_(options) {}
