@@ -409,7 +409,8 @@ class Offenders(nn.Module):
         h = nn.functional.alpha_dropout(x, 0.5, training=True)  # OFFENDER: random
         i = nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.5)  # OFFENDER: random
         j = torch.native_dropout(x, 0.5, True)[0]  # OFFENDER: random
-        return a, b, c, d, e, f, g, h, i, j
+        k = nn.functional.rrelu(x, training=True)  # OFFENDER: random
+        return a, b, c, d, e, f, g, h, i, j, k
 
     @torch.jit.export
     def gradients(self, x):
@@ -465,7 +466,8 @@ class Offenders(nn.Module):
 
     @torch.jit.export
     def inverse(self, x):
-        return torch.linalg.pinv(x)  # OFFENDER: factorization
+        y = torch.linalg.matrix_norm(x, 2)  # OFFENDER: factorization
+        return torch.linalg.pinv(x) * y  # OFFENDER: factorization
 
     @torch.jit.export
     def unknown(self, x):
