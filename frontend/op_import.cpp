@@ -148,6 +148,20 @@ ir::Arg OpImporter::constant(llvm::StringRef name) {
                 " only; write the value into the call, or make it an attribute of the module");
 }
 
+ir::Arg::List OpImporter::tensors(llvm::StringRef name) {
+  const ir::Arg list = arg(name);
+  if (list.isList() && !list.list().empty())
+    return list.list();
+  refuse("cgc takes a list of tensors that the model writes out as '" + name.str() + "' of " +
+         schema_.name() + "; name its tensors in the call");
+  return {};
+}
+
+ir::Arg OpImporter::hasRank(const ir::Arg &tensor, int64_t rank) {
+  return emit(ir::OpKind::PrimEqual,
+              {{"a", emit(ir::OpKind::Dim, {{"self", tensor}})}, {"b", rank}});
+}
+
 ir::Arg OpImporter::choose(const ir::Arg &condition, const ir::Arg &then,
                            const ir::Arg &otherwise) {
   return chooseBranch(condition, [&] { return then; }, [&] { return otherwise; });

@@ -39,6 +39,17 @@ public:
   /// passes know the arguments of a method: refuses the call if the argument is not a constant, and
   /// returns the refused value.
   ir::Arg constant(llvm::StringRef name);
+  /// Returns the tensors of the list with this name, which the model has to write out; none if it
+  /// does not: the call is refused then.
+  ir::Arg::List tensors(llvm::StringRef name);
+  /// Returns the value of the first output of a call that has been refused.
+  ir::Arg refused() { return refuse(""); }
+  /// Returns whether a tensor has `rank` dimensions.
+  ir::Arg hasRank(const ir::Arg &tensor, int64_t rank);
+  /// Returns a size of a tensor.
+  ir::Arg sizeOf(const ir::Arg &tensor, const ir::Arg &dim) {
+    return emit(ir::OpKind::Size, {{"self", tensor}, {"dim", dim}});
+  }
   /// Returns `then` if `condition` holds, else `otherwise`. A condition that is not a constant
   /// becomes a branch, which `inline` or `specialize` decides.
   ir::Arg choose(const ir::Arg &condition, const ir::Arg &then, const ir::Arg &otherwise);

@@ -1,6 +1,9 @@
 // Op functions: pointwise functions and reductions.
 #include "frontend/op_import.h"
 
+#include <limits>
+#include <numbers>
+
 namespace cgc::frontend {
 
 using ir::Arg;
@@ -98,6 +101,174 @@ Arg importHalfSoftmax(OpImporter &op) {
 }
 Arg importHalfLogSoftmax(OpImporter &op) {
   return widening(op, OpKind::LogSoftmax);
+}
+
+namespace {
+/// 'self' times a number.
+Arg scaled(OpImporter &op, double factor) {
+  return op.emit(OpKind::Mul, {{"self", op.arg("self")}, {"other", factor}});
+}
+/// Whether 'self' is a number.
+Arg equals(OpImporter &op, double number) {
+  return op.emit(OpKind::Eq, {{"self", op.arg("self")}, {"other", number}});
+}
+} // namespace
+
+Arg importDeg2rad(OpImporter &op) {
+  return scaled(op, std::numbers::pi / 180);
+}
+Arg importRad2deg(OpImporter &op) {
+  return scaled(op, 180 / std::numbers::pi);
+}
+
+Arg importIsPosInf(OpImporter &op) {
+  return equals(op, std::numeric_limits<double>::infinity());
+}
+Arg importIsNegInf(OpImporter &op) {
+  return equals(op, -std::numeric_limits<double>::infinity());
+}
+
+namespace {
+/// Outside of training, leaky_relu with the mean of the bounds.
+Arg rrelu(OpImporter &op, bool inPlace) {
+  if (op.constant("training") != Arg(false))
+    return op.refuse(ir::Cause::Random);
+  const Arg lower = op.constant("lower"), upper = op.constant("upper");
+  if (!lower.asNumber() || !upper.asNumber())
+    return op.refused();
+  return op.emit(
+      OpKind::LeakyRelu,
+      {{"self", op.arg("self")}, {"negative_slope", (*lower.asNumber() + *upper.asNumber()) / 2}},
+      inPlace);
+}
+} // namespace
+
+Arg importRrelu(OpImporter &op) {
+  return rrelu(op, /*inPlace=*/false);
+}
+Arg importRreluInPlace(OpImporter &op) {
+  return rrelu(op, /*inPlace=*/true);
+}
+
+namespace {
+/// An optional number of one dimension, or a list of dimensions, as a list.
+Arg dimList(OpImporter &op) {
+  Arg dim = op.arg("dim");
+  return dim.isNone() || dim.isList() ? dim : Arg(Arg::List{dim});
+}
+} // namespace
+
+Arg importAminmax(OpImporter &op) {
+  Arg self = op.arg("self"), dim = dimList(op), keepDim = op.arg("keepdim");
+  if (dim.isNone())
+    dim = Arg::List();
+  Arg::List results;
+  for (OpKind kind : {OpKind::Amin, OpKind::Amax})
+    results.push_back(op.emit(kind, {{"self", self}, {"dim", dim}, {"keepdim", keepDim}}));
+  return results;
+}
+
+Arg importCountNonzero(OpImporter &op) {
+  Arg isOther = op.emit(OpKind::Ne, {{"self", op.arg("self")}, {"other", 0}});
+  return op.emit(OpKind::Sum, {{"self", isOther}, {"dim", dimList(op)}});
+}
+
+Arg importNansum(OpImporter &op) {
+  Arg self = op.arg("self");
+  Arg isNan = op.emit(OpKind::IsNan, {{"self", self}});
+  Arg numbers =
+      op.emit(OpKind::Where, {{"condition", isNan}, {"self", 0}, {"other", std::move(self)}});
+  return op.emit(OpKind::Sum, {{"self", numbers},
+                               {"dim", op.arg("dim")},
+                               {"keepdim", op.arg("keepdim")},
+                               {"dtype", op.arg("dtype")}});
+}
+
+namespace {
+/// The lower of the middle elements along `dim`, which is kept as 1; NaN if there is one.
+Arg median(OpImporter &op, const Arg &self, const Arg &dim) {
+  const Arg sorted = op.emit(OpKind::Sort, {{"self", self}, {"dim", dim}});
+  const auto elementAt = [&](const Arg &index) {
+    Arg next = op.emit(OpKind::Add, {{"self", index}, {"other", 1}});
+    return op.emit(OpKind::Slice,
+                   {{"self", sorted}, {"dim", dim}, {"start", index}, {"end", next}});
+  };
+  const Arg last = op.emit(OpKind::Sub, {{"self", op.sizeOf(self, dim)}, {"other", 1}});
+  const Arg middle = op.emit(OpKind::FloorDivide, {{"self", last}, {"other", 2}});
+  const Arg largest = elementAt(last); // NaN is the last element of the order.
+  return op.emit(OpKind::Where, {{"condition", op.emit(OpKind::IsNan, {{"self", largest}})},
+                                 {"self", largest},
+                                 {"other", elementAt(middle)}});
+}
+} // namespace
+
+Arg importMedian(OpImporter &op) {
+  const Arg self = op.arg("self"), dim = op.arg("dim");
+  const Arg kept = median(op, self, dim);
+  return op.onlyResult(op.chooseBranch(
+      op.arg("keepdim"), [&] { return kept; },
+      [&] { return op.emit(OpKind::Squeeze, {{"self", kept}, {"dim", Arg::List{dim}}}); }));
+}
+
+Arg importMedianOfAll(OpImporter &op) {
+  Arg all = op.emit(OpKind::Reshape, {{"self", op.arg("self")}, {"shape", Arg::List{-1}}});
+  return op.emit(OpKind::Squeeze, {{"self", median(op, all, 0)}, {"dim", Arg::List{0}}});
+}
+
+Arg importIsin(OpImporter &op) {
+  const Arg elements = op.arg("elements"), element = op.arg("element"),
+            tests = op.arg("test_elements"), test = op.arg("test_element");
+  op.arg("assume_unique"); // Only helps LibTorch to choose an algorithm.
+  const auto equal = [&](const Arg &a, const Arg &b) {
+    return op.emit(OpKind::Eq, {{"self", a}, {"other", b}});
+  };
+  Arg isIn;
+  if (tests.isNone()) {
+    isIn = equal(elements, test);
+  } else if (elements.isNone()) {
+    isIn = op.emit(OpKind::Any, {{"self", equal(tests, element)}});
+  } else {
+    Arg column = op.emit(OpKind::Unsqueeze, {{"self", elements}, {"dim", -1}});
+    Arg flat = op.emit(OpKind::Reshape, {{"self", tests}, {"shape", Arg::List{-1}}});
+    isIn = op.emit(OpKind::Any, {{"self", equal(column, flat)}, {"dim", Arg::List{-1}}});
+  }
+  return op.constant("invert") == Arg(true) ? op.emit(OpKind::LogicalNot, {{"self", isIn}}) : isIn;
+}
+
+namespace {
+/// The number of elements of `sorted` before each of `values` along the last dimension. A NaN among
+/// `values` comes after all of them.
+Arg search(OpImporter &op, const Arg &sorted, const Arg &values) {
+  const Arg side = op.constant("side");
+  const bool isRight = op.constant("right") == Arg(true) || side == Arg("right");
+  const auto count = [&](const Arg &elements, const Arg &numbers) {
+    Arg isBehind =
+        op.emit(isRight ? OpKind::Gt : OpKind::Ge, {{"self", elements}, {"other", numbers}});
+    Arg isBefore = op.emit(OpKind::LogicalNot, {{"self", isBehind}});
+    return op.emit(OpKind::Sum, {{"self", isBefore}, {"dim", Arg::List{-1}}});
+  };
+  const auto unsqueezed = [&](const Arg &tensor, int64_t dim) {
+    return op.emit(OpKind::Unsqueeze, {{"self", tensor}, {"dim", dim}});
+  };
+  const auto countEach = [&] { return count(unsqueezed(sorted, -2), unsqueezed(values, -1)); };
+  const auto countOne = [&] { return count(sorted, values); };
+  Arg places =
+      values.asNumber() ? countOne() : op.chooseBranch(op.hasRank(values, 0), countOne, countEach);
+  return op.constant("out_int32") == Arg(true)
+             ? op.emit(OpKind::To, {{"self", places}, {"dtype", DType::I32}})
+             : places;
+}
+} // namespace
+
+Arg importSearchSorted(OpImporter &op) {
+  Arg sorted = op.arg("sorted_sequence");
+  if (const Arg sorter = op.arg("sorter"); !sorter.isNone())
+    sorted = op.emit(OpKind::Gather, {{"self", sorted}, {"dim", -1}, {"index", sorter}});
+  return search(op, sorted, op.arg("self"));
+}
+
+Arg importBucketize(OpImporter &op) {
+  return search(op, op.arg("boundaries"), op.arg("self"));
 }
 
 } // namespace cgc::frontend

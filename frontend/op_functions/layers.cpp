@@ -1,6 +1,8 @@
 // Op functions: convolutions, pooling and resampling.
 #include "frontend/op_import.h"
 
+#include "ir/op_def.h"
+
 #include <algorithm>
 
 namespace cgc::frontend {
@@ -166,22 +168,24 @@ Arg importMaxPool3dWithIndices(OpImporter &op) {
 }
 
 namespace {
-/// Imports an overload whose size is given, or computed from a scale for each dimension.
-Arg upsample(OpImporter &op, OpKind kind) {
+/// Imports an overload whose size is given, or computed from a scale for each of the `spatial`
+/// dimensions.
+Arg upsample(OpImporter &op, OpKind kind, int64_t spatial) {
+  constexpr llvm::StringRef kScales[] = {"scales_d", "scales_h", "scales_w"};
   Arg input = op.arg("input"), size = op.arg("output_size"), scales = op.arg("scale_factors");
   std::vector<std::pair<llvm::StringRef, Arg>> args = {{"self", input}, {"output_size", size}};
-  if (kind != OpKind::UpsampleNearest2d)
+  if (ir::opSchema(kind).find("align_corners"))
     args.emplace_back("align_corners", op.arg("align_corners"));
   if (size.isNone()) {
-    if (!scales.isList() || scales.list().size() != 2)
-      return op.refuse("cgc resamples by a constant scale for height and width");
+    if (!scales.isList() || scales.list().size() != static_cast<size_t>(spatial))
+      return op.refuse("cgc resamples by a constant scale for each spatial dimension");
     Arg::List sizes;
-    for (int64_t i : {0, 1}) {
+    for (int64_t i = 0; i < spatial; ++i) {
       const Arg &scale = scales.list()[static_cast<size_t>(i)];
-      Arg extent = op.emit(OpKind::Size, {{"self", input}, {"dim", 2 + i}});
+      Arg extent = op.sizeOf(input, 2 + i);
       sizes.push_back(op.emit(OpKind::PrimInt,
                               {{"a", op.emit(OpKind::Mul, {{"self", extent}, {"other", scale}})}}));
-      args.emplace_back(i == 0 ? "scales_h" : "scales_w", scale);
+      args.emplace_back(spatial == 1 ? llvm::StringRef("scales") : kScales[3 - spatial + i], scale);
     }
     args[1].second = Arg(std::move(sizes));
   }
@@ -189,20 +193,171 @@ Arg upsample(OpImporter &op, OpKind kind) {
 }
 } // namespace
 
+Arg importNearest1d(OpImporter &op) {
+  return upsample(op, OpKind::UpsampleNearest1d, 1);
+}
 Arg importNearest2d(OpImporter &op) {
-  return upsample(op, OpKind::UpsampleNearest2d);
+  return upsample(op, OpKind::UpsampleNearest2d, 2);
+}
+Arg importNearest3d(OpImporter &op) {
+  return upsample(op, OpKind::UpsampleNearest3d, 3);
+}
+Arg importNearestExact1d(OpImporter &op) {
+  return upsample(op, OpKind::UpsampleNearestExact1d, 1);
+}
+Arg importNearestExact2d(OpImporter &op) {
+  return upsample(op, OpKind::UpsampleNearestExact2d, 2);
+}
+Arg importNearestExact3d(OpImporter &op) {
+  return upsample(op, OpKind::UpsampleNearestExact3d, 3);
+}
+Arg importLinear1d(OpImporter &op) {
+  return upsample(op, OpKind::UpsampleLinear1d, 1);
 }
 Arg importBilinear2d(OpImporter &op) {
-  return upsample(op, OpKind::UpsampleBilinear2d);
+  return upsample(op, OpKind::UpsampleBilinear2d, 2);
+}
+Arg importTrilinear3d(OpImporter &op) {
+  return upsample(op, OpKind::UpsampleTrilinear3d, 3);
 }
 Arg importBicubic2d(OpImporter &op) {
-  return upsample(op, OpKind::UpsampleBicubic2d);
+  return upsample(op, OpKind::UpsampleBicubic2d, 2);
 }
 Arg importBilinear2dAa(OpImporter &op) {
-  return upsample(op, OpKind::UpsampleBilinear2dAa);
+  return upsample(op, OpKind::UpsampleBilinear2dAa, 2);
 }
 Arg importBicubic2dAa(OpImporter &op) {
-  return upsample(op, OpKind::UpsampleBicubic2dAa);
+  return upsample(op, OpKind::UpsampleBicubic2dAa, 2);
+}
+
+namespace {
+/// Pools windows that make the last `spatial` dimensions of `self` those of 'output_size'. If it
+/// divides them, all windows have one size. Otherwise each dimension is pooled alone, the last one
+/// first, so that the first of equal elements counts in row-major order.
+Arg adaptiveMaxPool(OpImporter &op, OpKind kind, const Arg &self, Arg::List counts) {
+  constexpr int64_t kMost = 256; // Each window of a dimension is a node.
+  const auto spatial = static_cast<int64_t>(counts.size());
+  for (const Arg &count : counts)
+    if (!count.is<int64_t>() || count.as<int64_t>() < 1 || count.as<int64_t>() > kMost)
+      return op.refuse("cgc takes a constant 'output_size' of adaptive max pooling, from 1 to " +
+                       std::to_string(kMost));
+  const auto divided = [&](const Arg &a, const Arg &b) {
+    return op.emit(OpKind::FloorDivide, {{"self", a}, {"other", b}});
+  };
+  const auto pooled = [&](const Arg &from, const Arg::List &kernel) {
+    return op.emit(kind, {{"self", from}, {"kernel_size", kernel}});
+  };
+  Arg rest = 0;
+  Arg::List kernel, extents;
+  for (int64_t i = 0; i < spatial; ++i) {
+    const Arg &count = counts[static_cast<size_t>(i)];
+    const Arg extent = op.sizeOf(self, i - spatial);
+    Arg remainder = op.emit(OpKind::Remainder, {{"self", extent}, {"other", count}});
+    rest = op.emit(OpKind::Add, {{"self", rest}, {"other", remainder}});
+    extents.push_back(extent);
+    kernel.push_back(divided(extent, count));
+  }
+  return op.chooseBranch(
+      op.emit(OpKind::PrimEqual, {{"a", rest}, {"b", 0}}), [&] { return pooled(self, kernel); },
+      [&] {
+        Arg result = self;
+        for (int64_t i = spatial - 1; i >= 0; --i) {
+          const Arg &count = counts[static_cast<size_t>(i)],
+                    &extent = extents[static_cast<size_t>(i)];
+          const auto boundary = [&](int64_t window, int64_t more) {
+            Arg product = op.emit(OpKind::Mul, {{"self", extent}, {"other", window}});
+            return divided(op.emit(OpKind::Add, {{"self", product}, {"other", more}}), count);
+          };
+          Arg::List windows;
+          for (int64_t window = 0; window < count.as<int64_t>(); ++window) {
+            Arg start = boundary(window, 0), end = boundary(window + 1, count.as<int64_t>() - 1);
+            Arg::List size(static_cast<size_t>(spatial), Arg(1));
+            size[static_cast<size_t>(i)] = op.emit(OpKind::Sub, {{"self", end}, {"other", start}});
+            Arg part =
+                op.emit(OpKind::Slice,
+                        {{"self", result}, {"dim", i - spatial}, {"start", start}, {"end", end}});
+            windows.push_back(pooled(part, size));
+          }
+          result = op.emit(OpKind::Cat, {{"tensors", windows}, {"dim", i - spatial}});
+        }
+        return result;
+      });
+}
+
+/// The argument 'output_size' as one number for each of the `spatial` dimensions.
+Arg::List outputSizes(OpImporter &op, size_t spatial) {
+  const Arg size = op.constant("output_size");
+  Arg::List sizes = size.isList() ? size.list() : Arg::List{size};
+  return sizes.size() == 1 ? Arg::List(spatial, sizes.front()) : sizes;
+}
+} // namespace
+
+Arg importAdaptiveMaxPool1d(OpImporter &op) {
+  Arg::List sizes = outputSizes(op, 1);
+  sizes.insert(sizes.begin(), Arg(1));
+  const Arg images = asImages(op, op.arg("self"));
+  return op.onlyResult(asRows(op, adaptiveMaxPool(op, OpKind::MaxPool2d, images, sizes)));
+}
+Arg importAdaptiveMaxPool2d(OpImporter &op) {
+  return op.onlyResult(adaptiveMaxPool(op, OpKind::MaxPool2d, op.arg("self"), outputSizes(op, 2)));
+}
+Arg importAdaptiveMaxPool3d(OpImporter &op) {
+  return op.onlyResult(adaptiveMaxPool(op, OpKind::MaxPool3d, op.arg("self"), outputSizes(op, 3)));
+}
+
+/// Sums, averages or maxima of the rows of 'weight' that 'indices' picks, over bags of indices:
+/// each begins at one of 'offsets'.
+Arg importEmbeddingBag(OpImporter &op) {
+  enum : int64_t { kSum, kMean, kMax }; // The argument 'mode'.
+  const Arg weight = op.arg("weight"), indices = op.arg("indices"), mode = op.constant("mode");
+  const Arg perSample = op.arg("per_sample_weights"), padding = op.constant("padding_idx");
+  op.arg("sparse"); // The layout of the gradient.
+  if (op.constant("scale_grad_by_freq") == Arg(true))
+    return op.refuse("cgc does not scale gradients of embedding_bag by frequency");
+  if (!padding.isNone() && padding != Arg(-1))
+    return op.refuse("cgc takes embedding_bag without padding_idx only");
+  if (!mode.is<int64_t>())
+    return op.refused();
+  Arg offsets = op.arg("offsets");
+  if (op.constant("include_last_offset") == Arg(true))
+    offsets = op.emit(OpKind::Slice, {{"self", offsets}, {"dim", 0}, {"start", 0}, {"end", -1}});
+  const auto column = [&](const Arg &vector) {
+    return op.emit(OpKind::Unsqueeze, {{"self", vector}, {"dim", -1}});
+  };
+  const auto numbersTo = [&](const Arg &count) {
+    return op.emit(OpKind::Arange, {{"start", 0}, {"end", count}, {"step", 1}});
+  };
+  // An index belongs to the last bag that begins at it or before.
+  const Arg length = op.sizeOf(indices, 0), numBags = op.sizeOf(offsets, 0);
+  Arg hasBegun = op.emit(OpKind::Ge, {{"self", column(numbersTo(length))}, {"other", offsets}});
+  Arg begun = op.emit(OpKind::Sum, {{"self", hasBegun}, {"dim", Arg::List{1}}});
+  const Arg bags = op.emit(OpKind::Sub, {{"self", begun}, {"other", 1}});
+  Arg rows = op.emit(OpKind::Embedding, {{"weight", weight}, {"indices", indices}});
+  if (!perSample.isNone())
+    rows = op.emit(OpKind::Mul, {{"self", rows}, {"other", column(perSample)}});
+  const Arg width = op.sizeOf(weight, 1);
+  const Arg zeros =
+      op.emit(OpKind::Full, {{"size", Arg::List{numBags, width}},
+                             {"fill_value", 0},
+                             {"dtype", op.emit(OpKind::PrimDType, {{"self", weight}})}});
+  if (mode == Arg(kMax)) {
+    Arg places =
+        op.emit(OpKind::Expand, {{"self", column(bags)}, {"size", Arg::List{length, width}}});
+    return op.onlyResult(op.emit(OpKind::ScatterReduce, {{"self", zeros},
+                                                         {"dim", 0},
+                                                         {"index", places},
+                                                         {"src", rows},
+                                                         {"reduce", "amax"},
+                                                         {"include_self", false}}));
+  }
+  Arg sums =
+      op.emit(OpKind::IndexAdd, {{"self", zeros}, {"dim", 0}, {"index", bags}, {"source", rows}});
+  if (mode == Arg(kSum))
+    return op.onlyResult(sums);
+  Arg isIn = op.emit(OpKind::Eq, {{"self", column(bags)}, {"other", numbersTo(numBags)}});
+  Arg counts = op.emit(OpKind::Sum, {{"self", isIn}, {"dim", Arg::List{0}}});
+  counts = op.emit(OpKind::ClampMin, {{"self", counts}, {"min", 1}});
+  return op.onlyResult(op.emit(OpKind::Div, {{"self", sums}, {"other", column(counts)}}));
 }
 
 } // namespace cgc::frontend

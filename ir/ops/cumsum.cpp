@@ -6,15 +6,6 @@
 namespace cgc::ir {
 namespace {
 
-Status inferCumsum(const InferArgs &args, rules::Results &results) {
-  const TensorType &self = args.tensor("self");
-  CGC_TRY(rules::wrapDim("dim", args.integer("dim"), self.rank()).status());
-  const DType dtype = rules::accumulationDType(args);
-  if (dtype == DType::Bool)
-    return rules::refuse("expected 'dtype' to be numeric, got bool");
-  return rules::addDense(results, dtype, self.sizes);
-}
-
 /// The sum of the gradients from this element on.
 Status backwardCumsum(GradientBuilder &b) {
   const Arg &dim = b.arg("dim");
@@ -33,7 +24,7 @@ Status backwardCumsum(GradientBuilder &b) {
 const OpDef defs::Cumsum = {
     .schema = "(Tensor self, int dim, dtype? dtype=none) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = inferCumsum,
+    .infer = rules::accumulated,
     .batch = batch::otherDims,
     .gradient = backwardCumsum,
     .doc = "The sum of all elements up to and including this one along dim. Integers and bools "

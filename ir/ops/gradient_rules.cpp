@@ -159,6 +159,17 @@ Status picked(GradientBuilder &b) {
   return Status::ok();
 }
 
+Status extremesSoFar(GradientBuilder &b) {
+  Value *self = b.input("self");
+  if (self->tensor().rank() == 0) {
+    b.set("self", b.grad());
+    return Status::ok();
+  }
+  b.set("self",
+        b.call(OpKind::ScatterAdd, {b.zerosLike(self), b.arg("dim"), b.result(1), b.grad()}));
+  return Status::ok();
+}
+
 Status gathered(GradientBuilder &b, llvm::StringRef name) {
   if (!b.needs(name))
     return Status::ok();

@@ -26,6 +26,9 @@ Status extremum(GradientBuilder &b, OpKind loses, OpKind wins);
 Status extremes(GradientBuilder &b);
 /// The first result has elements of 'self' along 'dim', the second their indices.
 Status picked(GradientBuilder &b);
+/// The elements of the first result are those of 'self' along 'dim' at the indices of the second,
+/// which may repeat.
+Status extremesSoFar(GradientBuilder &b);
 /// Sets the gradient of `name`, whose first elements went to the places 'index' along 'dim'.
 Status gathered(GradientBuilder &b, llvm::StringRef name);
 /// The gradient of 'self' from `grad`, that of its variance.

@@ -42,6 +42,13 @@ Status extremeAndIndex(const InferArgs &args, Results &results) {
   return addDense(results, DType::I64, sizes);
 }
 
+Status elementsAndIndices(const InferArgs &args, Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_TRY(wrapDim("dim", args.integer("dim"), self.rank()).status());
+  CGC_TRY(addDense(results, self.dtype, self.sizes));
+  return addDense(results, DType::I64, self.sizes);
+}
+
 Status truth(const InferArgs &args, Results &results) {
   const TensorType &self = args.tensor("self");
   CGC_ASSIGN_OR_RETURN(auto reduced, listedDims(args, "dim", self.rank()));
@@ -64,6 +71,15 @@ DType accumulationDType(const InferArgs &args) {
     return args.dtype("dtype");
   const DType dtype = args.tensor("self").dtype;
   return isFloating(dtype) ? dtype : DType::I64;
+}
+
+Status accumulated(const InferArgs &args, Results &results) {
+  const TensorType &self = args.tensor("self");
+  CGC_TRY(wrapDim("dim", args.integer("dim"), self.rank()).status());
+  const DType dtype = accumulationDType(args);
+  if (dtype == DType::Bool)
+    return refuse("expected 'dtype' to be numeric, got bool");
+  return addDense(results, dtype, self.sizes);
 }
 
 Status softmax(const InferArgs &args, Results &results) {

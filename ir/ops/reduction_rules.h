@@ -11,6 +11,8 @@ Status extremes(const InferArgs &args, Results &results);
 Status indexOfExtreme(const InferArgs &args, Results &results);
 /// Adds the extreme element of 'self' along 'dim', and its index.
 Status extremeAndIndex(const InferArgs &args, Results &results);
+/// Adds a result of the dtype and sizes of 'self', and one of indices, for ops along 'dim'.
+Status elementsAndIndices(const InferArgs &args, Results &results);
 /// Adds the bool, or for u8 the u8, of 'self' over the dimensions of the list 'dim': all if it is
 /// none, no dimension if it is empty.
 Status truth(const InferArgs &args, Results &results);
@@ -19,6 +21,8 @@ Status floatingReduction(const InferArgs &args, Results &results);
 /// The dtype of a sum, product or running sum of 'self': 'dtype' if it is given, else that of
 /// 'self', but i64 for integers and bools.
 DType accumulationDType(const InferArgs &args);
+/// Adds a running sum or product of 'self' along 'dim', of accumulationDType().
+Status accumulated(const InferArgs &args, Results &results);
 /// Adds a result of the sizes of 'self' and of 'dtype', or of the dtype of 'self' without it;
 /// floating.
 Status softmax(const InferArgs &args, Results &results);

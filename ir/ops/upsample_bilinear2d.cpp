@@ -8,7 +8,7 @@ const OpDef defs::UpsampleBilinear2d = {
     .schema = "(Tensor self, int[] output_size, bool align_corners, float? scales_h=none, float? "
               "scales_w=none) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = rules::upsample2d,
+    .infer = rules::upsample<2>,
     .batch = batch::allButLast<2>,
     .doc = "self [N, C, H, W] resampled to [N, C, output_size], bilinear. A scale replaces the "
            "quotient of the sizes in the mapping of coordinates; floating dtypes.",

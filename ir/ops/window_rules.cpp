@@ -107,25 +107,36 @@ Result<Columns> columnsOf(const InferArgs &args, llvm::StringRef arg,
   return columns;
 }
 
-Status upsample2d(const InferArgs &args, Results &results) {
+llvm::StringRef scaleName(unsigned spatial, unsigned i) {
+  constexpr llvm::StringRef kNames[] = {"scales_d", "scales_h", "scales_w"};
+  return spatial == 1 ? llvm::StringRef("scales") : kNames[3 - spatial + i];
+}
+
+Status upsample(const InferArgs &args, Results &results, unsigned spatial) {
+  constexpr llvm::StringRef kImages[] = {"[N, C, W]", "[N, C, H, W]", "[N, C, D, H, W]"};
+  constexpr llvm::StringRef kCounts[] = {"one number", "two numbers", "three numbers"};
   const TensorType &self = args.tensor("self");
-  if (self.rank() != 4 || !isFloating(self.dtype))
-    return mismatch("self", "[N, C, H, W] of a floating dtype", self);
+  if (self.rank() != spatial + 2 || !isFloating(self.dtype))
+    return mismatch("self", kImages[spatial - 1] + " of a floating dtype", self);
   const Dims size = args.ints("output_size");
-  if (size.size() != 2 || size[0] < 1 || size[1] < 1)
-    return refuse("expected 'output_size' to be two numbers of at least 1, got " + toString(size));
-  for (llvm::StringRef name : {"scales_h", "scales_w"})
+  if (size.size() != spatial || llvm::any_of(size, [](int64_t extent) { return extent < 1; }))
+    return refuse("expected 'output_size' to be " + kCounts[spatial - 1] + " of at least 1, got " +
+                  toString(size));
+  for (unsigned i = 0; i < spatial; ++i) {
+    const llvm::StringRef name = scaleName(spatial, i);
     if (!args.isNone(name) && !(args.number(name) >= 0x1p-20 && args.number(name) <= 0x1p20))
       return refuse("expected '" + name + "' to be between 2^-20 and 2^20");
-  for (int64_t d : {1, 2, 3})
-    if (self.sizes[d] == 0)
-      return mismatch("self", "nonempty in all dimensions but the first", self);
-  return addDense(results, self.dtype, {self.sizes[0], self.sizes[1], size[0], size[1]});
+  }
+  if (llvm::is_contained(llvm::ArrayRef(self.sizes).drop_front(), 0))
+    return mismatch("self", "nonempty in all dimensions but the first", self);
+  Dims sizes(self.sizes.begin(), self.sizes.begin() + 2);
+  sizes.append(size);
+  return addDense(results, self.dtype, sizes);
 }
 
 Status upsampleAntialiased2d(const InferArgs &args, Results &results) {
   const TensorType &self = args.tensor("self");
-  CGC_TRY(upsample2d(args, results));
+  CGC_TRY(upsample(args, results, 2));
   for (auto [name, d] : {std::pair("scales_h", 2), std::pair("scales_w", 3)})
     if (!args.isNone(name) && static_cast<double>(results.back().type.sizes[d]) >
                                   static_cast<double>(self.sizes[d]) * args.number(name))

@@ -47,10 +47,15 @@ struct Columns {
 Result<Columns> columnsOf(const InferArgs &args, llvm::StringRef arg,
                           llvm::ArrayRef<int64_t> sizes);
 
-/// Adds [N, C, output_size] for 'self' [N, C, H, W].
-Status upsample2d(const InferArgs &args, Results &results);
-/// The same with filters that grow with the reduction. A scale must not map a result pixel to
-/// outside of the image: LibTorch's kernels read there.
+/// The argument with the scale of spatial dimension `i` of an image that is resampled.
+llvm::StringRef scaleName(unsigned spatial, unsigned i);
+/// Adds [N, C, output_size] for 'self' [N, C, H, W], or with other `spatial` dimensions.
+Status upsample(const InferArgs &args, Results &results, unsigned spatial);
+template <unsigned kSpatial> Status upsample(const InferArgs &args, Results &results) {
+  return upsample(args, results, kSpatial);
+}
+/// The same for two with filters that grow with the reduction. A scale must not map a result pixel
+/// to outside of the image: LibTorch's kernels read there.
 Status upsampleAntialiased2d(const InferArgs &args, Results &results);
 /// Adds 'self' padded by 'padding' in its last `spatial` dimensions. `mirrored` paddings must be
 /// smaller than the dimension.

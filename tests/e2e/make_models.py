@@ -39,7 +39,7 @@ class Offenders(nn.Module):
     def first(self, x):
         if bool(x.sum() > 0):
             x = x + 1
-        return torch.erfinv(x)
+        return torch.i0(x)
 
     @torch.jit.export
     def second(self, x):

@@ -1,5 +1,6 @@
-# Writes a TorchScript file with a method for each op of PyTorch's Core ATen opset, and a table of what
-# cgc does with each: core_ops.py FOLDER. Fails if an op of the opset has no row here.
+# Writes a TorchScript file with a method for each op of PyTorch's Core ATen opset and for ops that the import
+# composes of others, and a table of what cgc does with each: core_ops.py FOLDER. Fails if an op of the opset has no
+# row here.
 import sys
 import warnings
 from pathlib import Path
@@ -51,6 +52,7 @@ WITH_NUMBER = """add.Scalar div.Scalar eq.Scalar fmod.Scalar ge.Scalar gt.Scalar
 # Arguments of all other ops, from x [2, 3, 4, 5]; keyword arguments are in a dict at the end.
 ARGUMENTS = {
     "_adaptive_avg_pool2d": lambda x: (x, [2, 2]),
+    "_embedding_bag": lambda x: (matrix(x), index(6, 4), index(3, 3) * 2, False, 0, False, weights(x, 6), False),
     "_adaptive_avg_pool3d": lambda x: (x, [2, 2, 2]),
     "_cdist_forward": lambda x: (x, y(x), 2.0, None),
     "_log_softmax": lambda x: (x, 1, False),
@@ -143,9 +145,138 @@ ARGUMENTS |= {name: (lambda x: (x, 2)) for name in WITH_NUMBER}
 ARGUMENTS |= {f"bitwise_{op}.Tensor": (lambda x: (integers(x), integers(y(x)))) for op in ("and", "or", "xor")}
 ARGUMENTS |= {f"bitwise_{op}.Scalar": (lambda x: (integers(x), 6)) for op in ("and", "or", "xor")}
 
+def row(x):
+    return x[0, 0, 0]
+
+
+def signs(x):
+    """Numbers with zeros and NaN."""
+    return torch.where(x > 1, torch.nan, (x * 2).trunc())
+
+
+def rising(x):
+    return x[0, 0].cumsum(1) * 0 + torch.arange(5)
+
+
+# Other ops, which the import composes of cgc's. An op may have several calls.
+COMPOSED = [
+    ("adaptive_max_pool1d", lambda x: (x[0], [2])),
+    ("adaptive_max_pool2d", lambda x: (x, [2, 5])),
+    ("adaptive_max_pool2d", lambda x: (x, [3, 2])),
+    ("adaptive_max_pool2d", lambda x: (x[0], [7, 1])),
+    ("adaptive_max_pool3d", lambda x: (images(x), [2, 2, 3])),
+    ("aminmax", lambda x: (x,)),
+    ("aminmax", lambda x: (x, {"dim": 1, "keepdim": True})),
+    ("atleast_1d", lambda x: (x[0, 0, 0, 0],)),
+    ("atleast_2d", lambda x: (row(x),)),
+    ("atleast_3d", lambda x: (x[0, 0, 0, 0],)),
+    ("atleast_3d", lambda x: (row(x),)),
+    ("atleast_3d", lambda x: (matrix(x),)),
+    ("atleast_3d", lambda x: (x,)),
+    ("atleast_3d.Sequence", lambda x: ([row(x), matrix(x)],)),
+    ("bilinear", lambda x: (x[0], y(x)[0], weights(x, 2, 5, 5), weights(x, 2))),
+    ("bilinear", lambda x: (row(x), row(y(x)), weights(x, 2, 5, 5), None)),
+    ("block_diag", lambda x: ([matrix(x), x[0, 0, 0, 0], row(x), integers(matrix(x))],)),
+    ("bucketize.Tensor", lambda x: (signs(x), row(x).sort()[0])),
+    ("bucketize.Tensor", lambda x: (integers(x), torch.arange(-2, 3), {"out_int32": True, "right": True})),
+    ("bucketize.Scalar", lambda x: (0, integers(row(x)).sort()[0])),
+    ("cartesian_prod", lambda x: ([row(x), x[0, 0, :, 0], row(x)],)),
+    ("cartesian_prod", lambda x: ([row(x)],)),
+    ("chain_matmul", lambda x: ([matrix(x), matrix(x).t(), matrix(x)],)),
+    ("channel_shuffle", lambda x: (x.transpose(1, 2), 2)),
+    ("column_stack", lambda x: ([x[0, 0, :, 0], matrix(x)],)),
+    ("corrcoef", lambda x: (matrix(x),)),
+    ("corrcoef", lambda x: (row(x),)),
+    ("count_nonzero", lambda x: (signs(x),)),
+    ("count_nonzero", lambda x: (signs(x), 1)),
+    ("count_nonzero.dim_IntList", lambda x: (integers(x), [0, -1])),
+    ("cov", lambda x: (matrix(x),)),
+    ("cov", lambda x: (row(x), {"correction": 0})),
+    ("cov", lambda x: (integers(matrix(x)), {"correction": 7})),
+    ("cross", lambda x: (x, y(x), 1)),
+    ("linalg_cross", lambda x: (x[:, :, :3], y(x)[:1, :, :3], {"dim": -2})),
+    ("deg2rad", lambda x: (x,)),
+    ("rad2deg", lambda x: (integers(x),)),
+    ("diag", lambda x: (row(x), -2)),
+    ("diag", lambda x: (matrix(x), 1)),
+    ("diagflat", lambda x: (matrix(x), 1)),
+    ("diff", lambda x: (x,)),
+    ("diff", lambda x: (x, 3, 1, y(x)[:, :1], None)),
+    ("diff", lambda x: (x > 0, 1, -2, None, x[:, :, :1] > 1)),
+    ("diff", lambda x: (x, 9)),
+    ("diff", lambda x: (x, 0)),
+    ("dist", lambda x: (x, y(x)[0], 3)),
+    ("dsplit.int", lambda x: (x, 2)),
+    ("dstack", lambda x: ([row(x), row(y(x))],)),
+    ("embedding_bag", lambda x: (matrix(x), index(6, 4), torch.tensor([0, 2, 2, 5]))),
+    ("embedding_bag", lambda x: (matrix(x), index(6, 4), torch.tensor([0, 2, 2, 6]), False, 1, False, None, True)),
+    ("embedding_bag.padding_idx", lambda x: (matrix(x), index(6, 4), torch.tensor([0, 2, 2]), False, 2, False, None, False, None)),
+    ("fix", lambda x: (x,)),
+    ("frobenius_norm.dim", lambda x: (x, [1, 2], True)),
+    ("hsplit.array", lambda x: (x, [1, 2])),
+    ("hsplit.array", lambda x: (row(x), [2, -1])),
+    ("hstack", lambda x: ([x, y(x)],)),
+    ("hstack", lambda x: ([row(x), x[0, 0, 0, 0]],)),
+    ("isin.Tensor_Tensor", lambda x: (integers(x), integers(x[0]))),
+    ("isin.Tensor_Tensor", lambda x: (signs(x), signs(x[0]), {"invert": True})),
+    ("isin.Tensor_Tensor", lambda x: (x, x[:0])),
+    ("isin.Tensor_Scalar", lambda x: (integers(x), 2)),
+    ("isin.Scalar_Tensor", lambda x: (2, integers(x))),
+    ("isneginf", lambda x: (x.relu().log(),)),
+    ("isposinf", lambda x: (1 / x.relu(),)),
+    ("linalg_diagonal", lambda x: (x, {"offset": 1})),
+    ("linalg_matrix_norm", lambda x: (x, 1)),
+    ("linalg_matrix_norm", lambda x: (x, -torch.inf, [0, 2], True)),
+    ("linalg_matrix_norm.str_ord", lambda x: (x,)),
+    ("linalg_multi_dot", lambda x: ([matrix(x), matrix(x).t(), matrix(x)],)),
+    ("linalg_multi_dot", lambda x: ([row(x), matrix(x).t(), x[0, 0, :, 0]],)),
+    ("linalg_norm", lambda x: (x,)),
+    ("linalg_norm", lambda x: (x, 3, [1], True)),
+    ("linalg_norm", lambda x: (matrix(x), -1)),
+    ("linalg_norm", lambda x: (row(x), 2)),
+    ("linalg_norm", lambda x: (row(x), torch.inf)),
+    ("linalg_norm.ord_str", lambda x: (matrix(x), "fro", {"dtype": torch.float64})),
+    ("linalg_vander", lambda x: (x, {"N": 4})),
+    ("linalg_vecdot", lambda x: (x, y(x), {"dim": 1})),
+    ("median", lambda x: (x,)),
+    ("median", lambda x: (signs(x),)),
+    ("median.dim", lambda x: (signs(x), 1)),
+    ("median.dim", lambda x: (integers(x), -1, True)),
+    ("meshgrid", lambda x: ([row(x), x[0, 0, :, 0], x[0, 0, 0, 0]],)),
+    ("meshgrid.indexing", lambda x: ([row(x), x[0, 0, :, 0], x[0, :, 0, 0]], {"indexing": "xy"})),
+    ("nansum", lambda x: (signs(x), [1], True)),
+    ("nansum", lambda x: (integers(x),)),
+    ("native_channel_shuffle", lambda x: (x.transpose(1, 2), 2)),
+    ("pad", lambda x: (x, [1, 2, 3, 0], "circular")),
+    ("pad", lambda x: (images(x), [0, 5, 1, 0, 0, 2], "circular")),
+    ("rot90", lambda x: (x,)),
+    ("rot90", lambda x: (x, -1, [1, -1])),
+    ("rot90", lambda x: (x, 6, [1, 2])),
+    ("rot90", lambda x: (x, 4)),
+    ("rrelu", lambda x: (x,)),
+    ("searchsorted.Tensor", lambda x: (rising(x), matrix(x) * 4)),
+    ("searchsorted.Tensor", lambda x: (rising(x)[0], signs(x), {"side": "right", "out_int32": True})),
+    ("searchsorted.Tensor", lambda x: (row(x), x[0, 0, 0, 0], {"right": True, "sorter": row(x).argsort()})),
+    ("searchsorted.Scalar", lambda x: (rising(x)[0], 2)),
+    ("tensor_split.indices", lambda x: (x, [1, 2, -1], 3)),
+    ("tensor_split.sections", lambda x: (x, 3, 3)),
+    ("trace", lambda x: (matrix(x),)),
+    ("trace", lambda x: (integers(matrix(x)),)),
+    ("_upsample_nearest_exact1d.vec", lambda x: (x[0], None, [1.7])),
+    ("_upsample_nearest_exact2d.vec", lambda x: (x, [7, 3], None)),
+    ("_upsample_nearest_exact3d.vec", lambda x: (images(x), None, [2.0, 1.5, 0.7])),
+    ("upsample_linear1d.vec", lambda x: (x[0], None, False, [1.7])),
+    ("upsample_nearest1d.vec", lambda x: (x[0], [7], None)),
+    ("upsample_nearest3d.vec", lambda x: (images(x), None, [2.0, 1.5, 0.7])),
+    ("upsample_trilinear3d.vec", lambda x: (images(x), [5, 6, 4], True, None)),
+    ("vander", lambda x: (row(x),)),
+    ("vander", lambda x: (integers(row(x)), 3, True)),
+    ("vsplit.int", lambda x: (x, 2)),
+    ("vstack", lambda x: ([row(x), matrix(x)],)),
+]
+
 # The ops that are refused: their cause and arguments.
 REFUSED = {
-    "_embedding_bag": ("no-rule", lambda x: (matrix(x), index(6, 4), index(2, 2) * 3)),
     "_adaptive_avg_pool2d_backward": ("autograd", lambda x: (x[..., :1, :1], x)),
     "_fft_c2r": ("complex", lambda x: (aten._fft_r2c(x, [3], 0, True), [3], 0, 5)),
     "_fft_r2c": ("complex", lambda x: (x, [3], 0, True)),
@@ -165,7 +296,8 @@ UNTRACED = ["_local_scalar_dense", "convolution_backward", "fill.Scalar", "nativ
 # Ops whose elements are undefined or random, and views whose other form changes metadata.
 FILLED = ["empty.memory_format", "empty_strided", "rand", "randn"]
 # Ops of which cgc computes the first result.
-FIRST = ["_native_batch_norm_legit", "_native_batch_norm_legit.no_stats",
+FIRST = ["_embedding_bag", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "embedding_bag",
+         "embedding_bag.padding_idx", "median.dim", "_native_batch_norm_legit", "_native_batch_norm_legit.no_stats",
          "_native_batch_norm_legit_no_training", "max_pool2d_with_indices", "max_pool3d_with_indices", "native_dropout", "native_group_norm", "native_layer_norm"]
 
 
@@ -194,7 +326,8 @@ def call(name, arguments, x, inplace=False):
     result = overload_of(name)(*args, **kwargs)
     if name in FILLED:
         result.fill_(1)
-    if isinstance(args[0], int) or isinstance(args[0], list) and isinstance(args[0][0], int):
+    is_size = isinstance(args[0], int) or isinstance(args[0], list) and isinstance(args[0][0], int)
+    if is_size and not any(isinstance(arg, torch.Tensor) for arg in args):
         return result + x[0, 0, 0, 0]  # A trace takes no result that is independent of its inputs.
     return result[0] if name in FIRST else tuple(result) if isinstance(result, (list, tuple)) else result
 
@@ -215,14 +348,15 @@ def inplace_form(name, arguments, x):
 def main(folder):
     listed = [*ARGUMENTS, *REFUSED, *UNTRACED]
     missing, extra = core_ops() - set(listed), set(listed) - core_ops()
+    extra |= {name for name, _ in COMPOSED} & core_ops()
     if missing or extra or len(listed) != len(set(listed)):
         sys.exit(f"core_ops.py: ops without a row: {sorted(missing)}; rows without an op: {sorted(extra)}")
     torch.manual_seed(1)
     x = torch.randn(2, 3, 4, 5)
     rows, methods = [], {}
 
-    def add(name, arguments, state, inplace=False):
-        method = name.replace(".", "_").strip("_") + ("_in_place" if inplace else "")
+    def add(name, arguments, state, inplace=False, suffix=""):
+        method = name.replace(".", "_").strip("_") + ("_in_place" if inplace else "") + suffix
         methods[method] = lambda self, x: call(name, arguments, x, inplace)
         rows.append(f"{method} aten::{name} {state}")
 
@@ -230,6 +364,8 @@ def main(folder):
         add(name, arguments, "computed")
         if form := inplace_form(name, arguments, x):
             add(form, arguments, "computed", inplace=True)
+    for number, (name, arguments) in enumerate(COMPOSED):
+        add(name, arguments, "computed", suffix=f"_composed{number}")
     for name, (cause, arguments) in REFUSED.items():
         add(name, arguments, cause)
     model = type("CoreOps", (nn.Module,), methods)().eval()

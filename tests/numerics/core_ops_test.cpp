@@ -1,6 +1,6 @@
 // Core ops: each op of PyTorch's Core ATen opset, and its in-place form, computes the result of
-// LibTorch or is refused with its cause. core_ops.py has the calls and checks that no op is
-// missing.
+// LibTorch or is refused with its cause. So do ops that the import composes. core_ops.py has the
+// calls and checks that no op of the opset is missing.
 #include "ir/offenders.h"
 #include "passes/pipeline.h"
 #include "tests/numerics/imported.h"
@@ -85,7 +85,7 @@ TEST(CoreOps, AreComputedOrRefusedWithTheirCause) {
     expectEqual(*outputs, tensorsOf(reference.get_method(method)({x})));
   }
   EXPECT_GT(computed, 200u);
-  EXPECT_GE(refused, 10u);
+  EXPECT_GE(refused, 9u);
 }
 
 } // namespace

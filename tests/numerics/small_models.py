@@ -97,7 +97,7 @@ class InPlace(nn.Module):
 
 class UnknownOp(nn.Module):
     def forward(self, x):
-        return torch.erfinv(x)
+        return torch.i0(x)
 
 
 class Complex(nn.Module):
@@ -131,7 +131,7 @@ def old_weight_norm():
 
 
 def curve(x: torch.Tensor):
-    y = torch.erfinv(x * 0.5)
+    y = torch.i0(x * 0.5)
     y.mul_(2)
     return y
 
@@ -144,7 +144,7 @@ class FixedFunction(nn.Module):
         self.register_buffer("numbers", torch.linspace(-1, 1, 4))
 
     def forward(self, x):
-        return x * (curve(self.numbers) + torch.erfinv(self.numbers * 0.25))
+        return x * (curve(self.numbers) + torch.i0(self.numbers * 0.25))
 
 
 class NotFixed(nn.Module):
@@ -157,7 +157,7 @@ class NotFixed(nn.Module):
     def forward(self, x):
         overwritten = self.numbers.clone()
         overwritten.mul_(x[0])
-        y = torch.erfinv(overwritten)  # LINE: overwritten
+        y = torch.i0(overwritten)  # LINE: overwritten
         squeezed = self.numbers.unsqueeze(0) * 2
         squeezed.squeeze_(0)  # LINE: squeezed
         y = y + squeezed
@@ -193,7 +193,7 @@ class ConstantFlow(nn.Module):
 
     def forward(self, x):
         if self.training:
-            x = torch.erfinv(x)
+            x = torch.i0(x)
         if self.use_bias:
             x = x + 1
         for i in range(3):
@@ -218,12 +218,13 @@ class OtherLines(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.threshold = nn.Threshold(0.1, 0.0)
+        self.loss = nn.MultiLabelMarginLoss(reduction="none")
 
     def forward(self, x):
-        x = self.threshold(x)  # LINE: module
-        x = nn.functional.rrelu(x)  # LINE: function
-        i = x.to(torch.int32)
+        classes = x.to(torch.int64) * 0
+        loss = self.loss(x, classes)  # LINE: module
+        loss = loss + nn.functional.multi_margin_loss(x, classes[:, 0])  # LINE: function
+        i = loss.to(torch.int32)
         return torch.bitwise_left_shift(i + 2, i) if torch.jit.is_scripting() else 2 << i  # LINE: operator
 
 
@@ -231,7 +232,7 @@ class ShapeCondition(nn.Module):
     def forward(self, x):
         assert x.dim() == 2  # LINE: rank
         if x.size(0) > 1:  # LINE: shape
-            x = torch.erfinv(x)  # LINE: taken
+            x = torch.i0(x)  # LINE: taken
         else:
             x = torch.special.bessel_j0(x)  # LINE: other
         if x.sum() > 0:  # LINE: sum
@@ -408,7 +409,8 @@ class Offenders(nn.Module):
         h = nn.functional.alpha_dropout(x, 0.5, training=True)  # OFFENDER: random
         i = nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.5)  # OFFENDER: random
         j = torch.native_dropout(x, 0.5, True)[0]  # OFFENDER: random
-        return a, b, c, d, e, f, g, h, i, j
+        k = nn.functional.rrelu(x, training=True)  # OFFENDER: random
+        return a, b, c, d, e, f, g, h, i, j, k
 
     @torch.jit.export
     def gradients(self, x):
@@ -463,8 +465,13 @@ class Offenders(nn.Module):
         return torch.view_as_real(torch.fft.rfft(x))  # OFFENDER: complex
 
     @torch.jit.export
+    def inverse(self, x):
+        y = torch.linalg.matrix_norm(x, 2)  # OFFENDER: factorization
+        return torch.linalg.pinv(x) * y  # OFFENDER: factorization
+
+    @torch.jit.export
     def unknown(self, x):
-        return torch.erfinv(x)  # OFFENDER: no-rule
+        return torch.i0(x)  # OFFENDER: no-rule
 
 
 class Streams(nn.Module):

@@ -145,7 +145,7 @@ TEST(ModuleSubstitutionTest, AnEffectThatIsStillReadCannotBeReplaced) {
               refuses(Code::Failed, "it is read at model.py:7"));
   for (const std::string otherForm :
        {"%2 = aten.view(%x) {size=[4]} : dynamic\n %3 = aten.add_(%2, 1) : dynamic\n output %x",
-        "%2 = aten.fallback \"aten::erfinv_(Tensor(a!) self) -> Tensor(a!)\"(%x) : dynamic\n "
+        "%2 = aten.fallback \"aten::i0_(Tensor(a!) self) -> Tensor(a!)\"(%x) : dynamic\n "
         "output %2"})
     EXPECT_THAT(compileInPlace(otherForm, add), refuses(Code::Failed, "it is read at model.py:7"));
   // Nothing reads the overwritten value, or it belongs to the module.
