@@ -51,11 +51,11 @@ void boundIndices(const ir::Node &node, BucketBuilder &builder) {
   };
   switch (node.op()) {
   case ir::OpKind::Embedding:
-  case ir::OpKind::FusedEmbedding:
+  case ir::OpKind::CgcEmbedding:
     return bound("indices", rowsOf("weight", 0));
-  case ir::OpKind::EmbeddingBackward:
+  case ir::OpKind::CgcEmbeddingBackward:
     return bound("indices", node.arg("num_weights").as<int64_t>());
-  case ir::OpKind::Rows:
+  case ir::OpKind::CgcRows:
     return bound("index", rowsOf("input", 1));
   case ir::OpKind::Gather:
   case ir::OpKind::IndexSelect:

@@ -11,8 +11,8 @@
 namespace cgc::backend {
 namespace {
 
-/// The row of elementwise_ops.def with the name of an op's row in ops.def; nullopt if there is
-/// none.
+/// The row of elementwise_ops.def with the name of an op's row in ops.def, without its namespace;
+/// nullopt if there is none.
 std::optional<ElementwiseOp> namesake(ir::OpKind op) {
   static constexpr llvm::StringLiteral kOps[] = {
 #define CGC_OP(Enum, text) #Enum,
@@ -22,7 +22,8 @@ std::optional<ElementwiseOp> namesake(ir::OpKind op) {
 #define CGC_ELEMENTWISE_OP(Name, operands) #Name,
 #include "runtime/kernels/pointwise/elementwise_ops.def"
   };
-  const llvm::StringRef name = kOps[static_cast<unsigned>(op)];
+  llvm::StringRef name = kOps[static_cast<unsigned>(op)];
+  name.consume_front("Cgc");
   for (const auto &[i, function] : llvm::enumerate(kFunctions))
     if (function == name)
       return static_cast<ElementwiseOp>(i);
@@ -35,7 +36,7 @@ std::optional<ElementwiseOp> functionOf(const ir::Node &node) {
   case ir::OpKind::Gelu:
     return node.arg("approximate").as<std::string>() == "tanh" ? ElementwiseOp::GeluTanh
                                                                : ElementwiseOp::Gelu;
-  case ir::OpKind::GeluBackward:
+  case ir::OpKind::CgcGeluBackward:
     return node.arg("approximate").as<std::string>() == "none"
                ? std::optional(ElementwiseOp::GeluBackward)
                : std::nullopt;

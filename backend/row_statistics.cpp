@@ -35,8 +35,8 @@ bool anyReader(const ir::Value &value,
 }
 
 /// The cgc.norm_linear that `user`, of these row statistics, is, if it can also do without them.
-std::optional<ir::NormLinearOp> normLinearOf(const ir::Node &user, const ir::Value *statistics) {
-  const auto op = ir::NormLinearOp::of(user);
+std::optional<ir::CgcNormLinearOp> normLinearOf(const ir::Node &user, const ir::Value *statistics) {
+  const auto op = ir::CgcNormLinearOp::of(user);
   return op && op->input() != statistics ? op : std::nullopt;
 }
 

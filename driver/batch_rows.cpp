@@ -65,7 +65,7 @@ public:
     if (auto reason = chooseInputs())
       return reason;
     for (const ir::Node &node : method_)
-      if (node.is(ir::OpKind::HostCall))
+      if (node.is(ir::OpKind::CgcHostCall))
         return reasonOf(node, "the host's module may combine different rows");
     if (auto reason = useOfSize())
       return reason;

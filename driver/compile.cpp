@@ -51,7 +51,7 @@ std::string describeBucket(const BucketSpec &bucket, bool batched) {
 /// Whether an op on tensors rejects its argument types. Wrong input types may be the cause.
 bool isOfTypes(const ir::Diagnostic &error) {
   const std::optional<ir::OpKind> op = ir::parseOpName(error.op);
-  return error.cause == ir::Cause::None && op && *op != ir::OpKind::HostCall &&
+  return error.cause == ir::Cause::None && op && *op != ir::OpKind::CgcHostCall &&
          (ir::opDef(*op).infer || *op == ir::OpKind::Size);
 }
 

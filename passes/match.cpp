@@ -102,7 +102,8 @@ llvm::SmallVector<Operands, 2> operandsOfProduct(const ir::Node &node) {
 std::optional<RowNorm> rowNormOf(ir::Node &node) {
   if (auto norm = ir::LayerNormOp::of(node); norm && norm->normalizedShape().size() == 1)
     return RowNorm{&node, norm->input(), norm->weight(), norm->bias(), norm->result()};
-  if (auto norm = ir::AddLayerNormOp::of(node); norm && !norm->addend() && !norm->rowStatistics())
+  if (auto norm = ir::CgcAddLayerNormOp::of(node);
+      norm && !norm->addend() && !norm->rowStatistics())
     return RowNorm{&node, norm->input(), norm->weight(), norm->bias(), norm->result(1)};
   return std::nullopt;
 }

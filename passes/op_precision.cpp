@@ -16,8 +16,8 @@ OpPrecision precisionOf(ir::OpKind op) {
   case OpKind::Conv3d:
   case OpKind::ConvTranspose2d:
   case OpKind::ConvTranspose3d:
-  case OpKind::Attention:
-  case OpKind::FusedAttention:
+  case OpKind::ScaledDotProductAttention:
+  case OpKind::CgcAttention:
     return OpPrecision::Lower;
   case OpKind::Acos:
   case OpKind::Asin:
@@ -42,7 +42,7 @@ OpPrecision precisionOf(ir::OpKind op) {
   case OpKind::LogSoftmax:
   case OpKind::LayerNorm:
   case OpKind::GroupNorm:
-  case OpKind::VectorNorm:
+  case OpKind::LinalgVectorNorm:
   case OpKind::Cdist:
   case OpKind::Pdist:
     return OpPrecision::Full;

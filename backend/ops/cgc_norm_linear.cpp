@@ -8,7 +8,7 @@
 namespace cgc::backend {
 namespace {
 
-GemmPlaces placesOf(const ir::NormLinearOp &op, const BucketBuilder &builder) {
+GemmPlaces placesOf(const ir::CgcNormLinearOp &op, const BucketBuilder &builder) {
   const auto optional = [&](const ir::Value *value) {
     return value ? std::optional(expectedPlace(*value, builder)) : std::nullopt;
   };
@@ -19,18 +19,18 @@ GemmPlaces placesOf(const ir::NormLinearOp &op, const BucketBuilder &builder) {
           .y = expectedPlace(*op.result(), builder)};
 }
 
-GemmProblem::Epilogue epilogueOf(const ir::NormLinearOp &op) {
+GemmProblem::Epilogue epilogueOf(const ir::CgcNormLinearOp &op) {
   return {.activation = activationNamed(op.activation()), .normEps = op.eps()};
 }
 
 } // namespace
 
-bool lowersToNormGemm(const ir::NormLinearOp &op, const BucketBuilder &builder) {
+bool lowersToNormGemm(const ir::CgcNormLinearOp &op, const BucketBuilder &builder) {
   return lowersToGemm(placesOf(op, builder), epilogueOf(op), builder);
 }
 
 Result<bool> launchNormLinear(const ir::Node &node, BucketBuilder &builder) {
-  const auto op = *ir::NormLinearOp::of(node);
+  const auto op = *ir::CgcNormLinearOp::of(node);
   const ir::Value *statistics = op.inputStatistics();
   if (!statistics || !builder.isPlaced(statistics))
     return false;

@@ -8,6 +8,6 @@ namespace cgc::backend {
 
 /// Whether `op` becomes a kernel that reads the row statistics of its input, given that these are
 /// placed when `op` is lowered. Values that are not lowered yet count with their expectedPlace().
-bool lowersToNormGemm(const ir::NormLinearOp &op, const BucketBuilder &builder);
+bool lowersToNormGemm(const ir::CgcNormLinearOp &op, const BucketBuilder &builder);
 
 } // namespace cgc::backend

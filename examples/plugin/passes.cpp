@@ -61,7 +61,7 @@ Result<int64_t> headsOf(const ir::Graph &body) {
   for (const ir::Node &node : body) {
     if (node.kind() != ir::NodeKind::CallFunction)
       continue;
-    if (node.is(ir::OpKind::NativeMha))
+    if (node.is(ir::OpKind::NativeMultiHeadAttention))
       return node.arg("num_head").as<int64_t>();
     // head_dim = embed_dim // num_heads
     if (node.is(ir::OpKind::Div) && !node.arg("rounding_mode").isNone() &&
@@ -89,7 +89,7 @@ Status checkForm(const ir::Graph &original) {
     return refuse("it returns its weights too");
   for (const ir::Node &node : original)
     if (node.kind() == ir::NodeKind::CallFunction && masks > 0 &&
-        (node.is(ir::OpKind::MaskedFill) || node.is(ir::OpKind::NativeMha)))
+        (node.is(ir::OpKind::MaskedFill) || node.is(ir::OpKind::NativeMultiHeadAttention)))
       return refuse("its mask may be boolean: this one is added");
   return Status::ok();
 }

@@ -99,7 +99,7 @@ Arg importConvolutionMode(OpImporter &op) {
       halves.push_back(op.emit(OpKind::FloorDivide, {{"self", all}, {"other", 2}}));
       ends[2 * (spatial - 1 - i) + 1] = op.emit(OpKind::Remainder, {{"self", all}, {"other", 2}});
     }
-    Arg padded = op.emit(OpKind::ConstantPad,
+    Arg padded = op.emit(OpKind::ConstantPadNd,
                          {{"self", input}, {"pad", Arg(std::move(ends))}, {"value", 0}});
     padding = op.choose(isSame, Arg(std::move(halves)), padding);
     input = op.choose(isSame, padded, input);

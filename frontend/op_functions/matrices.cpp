@@ -12,16 +12,16 @@ using ir::OpKind;
 
 Arg importDist(OpImporter &op) {
   Arg difference = op.emit(OpKind::Sub, {{"self", op.arg("self")}, {"other", op.arg("other")}});
-  return op.emit(OpKind::VectorNorm, {{"self", difference}, {"ord", op.arg("p")}});
+  return op.emit(OpKind::LinalgVectorNorm, {{"self", difference}, {"ord", op.arg("p")}});
 }
 
 namespace {
 Arg vectorNorm(OpImporter &op, const Arg &ord, const Arg &dim) {
-  return op.emit(OpKind::VectorNorm, {{"self", op.arg("self")},
-                                      {"ord", ord},
-                                      {"dim", dim},
-                                      {"keepdim", op.arg("keepdim")},
-                                      {"dtype", op.arg("dtype")}});
+  return op.emit(OpKind::LinalgVectorNorm, {{"self", op.arg("self")},
+                                            {"ord", ord},
+                                            {"dim", dim},
+                                            {"keepdim", op.arg("keepdim")},
+                                            {"dtype", op.arg("dtype")}});
 }
 
 /// The norm of the matrices in two dimensions: the largest or least sum of magnitudes of a column

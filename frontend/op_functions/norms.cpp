@@ -57,7 +57,7 @@ Arg importWeightNorm(OpImporter &op) {
     rows = op.emit(OpKind::Reshape, {{"self", rows}, {"shape", Arg::List{count, -1}}});
     dims = Arg::List{1};
   }
-  Arg norms = op.emit(OpKind::VectorNorm, {{"self", rows}, {"dim", dims}});
+  Arg norms = op.emit(OpKind::LinalgVectorNorm, {{"self", rows}, {"dim", dims}});
   norms =
       op.emit(OpKind::Reshape, {{"self", norms}, {"shape", op.emit(OpKind::Size, {{"self", g}})}});
   Arg scale = op.emit(OpKind::Div, {{"self", g}, {"other", norms}});

@@ -198,7 +198,7 @@ Arg importBlockDiag(OpImporter &op) {
   Arg left = 0;
   for (const auto &[block, end] : llvm::zip_equal(blocks, ends)) {
     Arg right = op.emit(OpKind::Sub, {{"self", width}, {"other", end}});
-    rows.push_back(op.emit(OpKind::ConstantPad,
+    rows.push_back(op.emit(OpKind::ConstantPadNd,
                            {{"self", block}, {"pad", Arg::List{left, right}}, {"value", 0}}));
     left = end;
   }
@@ -398,7 +398,8 @@ Arg importPadCircular(OpImporter &op) {
 Arg importPad(OpImporter &op) {
   Arg mode = op.constant("mode"), pad = op.arg("pad"), value = op.argOr("value", 0);
   if (mode == Arg("constant"))
-    return op.emit(OpKind::ConstantPad, {{"self", op.arg("self")}, {"pad", pad}, {"value", value}});
+    return op.emit(OpKind::ConstantPadNd,
+                   {{"self", op.arg("self")}, {"pad", pad}, {"value", value}});
   if (mode == Arg("circular"))
     return importPadCircular(op);
   const bool mirrors = mode == Arg("reflect");

@@ -73,14 +73,14 @@ Result<Values> defineNativeMultiHeadAttention(OpBuilder &b) {
   Value *qkv[3];
   for (int64_t part = 0; part < 3; ++part)
     qkv[part] = b.permute(b.call(OpKind::Select, {split, 2, part}), {0, 2, 1, 3});
-  Value *attended = b.call(OpKind::Attention, {qkv[0], qkv[1], qkv[2]});
+  Value *attended = b.call(OpKind::ScaledDotProductAttention, {qkv[0], qkv[1], qkv[2]});
   Value *merged = b.reshape(b.permute(attended, {0, 2, 1, 3}), sizes);
   return Values{b.call(OpKind::Linear, {merged, b.arg("proj_weight"), b.arg("proj_bias")})};
 }
 
 } // namespace
 
-const OpDef defs::NativeMha = {
+const OpDef defs::NativeMultiHeadAttention = {
     .schema = "(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, Tensor "
               "qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? "
               "mask=none, bool need_weights=true, bool average_attn_weights=true, int? "

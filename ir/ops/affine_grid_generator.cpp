@@ -52,7 +52,7 @@ Result<Values> defineAffineGrid(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::AffineGrid = {
+const OpDef defs::AffineGridGenerator = {
     .schema = "(Tensor theta, int[] size, bool align_corners) -> Tensor",
     .traits = kPure | kGemm,
     .infer = inferAffineGrid,

@@ -12,7 +12,7 @@ const OpDef defs::AvgPool2d = {
     .infer = rules::averagePool<2>,
     .batch = batch::allButLast<2>,
     .gradient = [](GradientBuilder &b) -> Status {
-      b.set("self", b.call(OpKind::AvgPool2dBackward,
+      b.set("self", b.call(OpKind::CgcAvgPool2dBackward,
                            {b.grad(), b.arg("self"), b.arg("kernel_size"), b.arg("stride"),
                             b.arg("padding"), b.arg("ceil_mode"), b.arg("count_include_pad"),
                             b.arg("divisor_override")}));

@@ -25,7 +25,7 @@ Result<Values> defineBinaryCrossEntropyWithLogits(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::BceWithLogits = {
+const OpDef defs::BinaryCrossEntropyWithLogits = {
     .schema = "(Tensor self, Tensor target, Tensor? weight=none, Tensor? pos_weight=none, int "
               "reduction=1) -> Tensor",
     .traits = kPure | kReduction,

@@ -43,7 +43,7 @@ Result<Values> defineCgcAdam(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::Adam = {
+const OpDef defs::CgcAdam = {
     .schema =
         "(Tensor[] parameters, Tensor[] gradients, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, "
         "Tensor lr, Tensor step, Tensor? scale=none, Tensor? skip=none, float beta1=0.9, float "

@@ -47,7 +47,7 @@ Result<Values> defineCgcAddLayerNorm(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::AddLayerNorm = {
+const OpDef defs::CgcAddLayerNorm = {
     .schema = "(Tensor input, Tensor? addend=none, Tensor? weight=none, Tensor? bias=none, float "
               "eps=1e-05, bool row_statistics=false) -> (Tensor, Tensor, Tensor?)",
     .traits = kPure | kReduction,

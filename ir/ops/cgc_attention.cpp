@@ -47,7 +47,7 @@ Status backwardCgcAttention(GradientBuilder &b) {
   }
   const bool packed = key->tensor().sizes[2] == queries;
   Node *grads =
-      b.callNode(OpKind::AttentionBackward, {grad, query, key, value, isCausal, scale, packed});
+      b.callNode(OpKind::CgcAttentionBackward, {grad, query, key, value, isCausal, scale, packed});
   int64_t i = 0;
   for (llvm::StringRef name : {"query", "key", "value"}) {
     Value *part = packed ? b.call(OpKind::Select, {grads->result(), 2, i}) : grads->result(i);
@@ -58,9 +58,9 @@ Status backwardCgcAttention(GradientBuilder &b) {
 }
 
 Result<Values> defineCgcAttention(OpBuilder &b) {
-  Value *heads =
-      b.call(OpKind::Attention, {b.arg("query"), b.arg("key"), b.arg("value"), b.arg("attn_mask"),
-                                 0.0, b.arg("is_causal"), b.arg("scale")});
+  Value *heads = b.call(OpKind::ScaledDotProductAttention,
+                        {b.arg("query"), b.arg("key"), b.arg("value"), b.arg("attn_mask"), 0.0,
+                         b.arg("is_causal"), b.arg("scale")});
   const Dims sizes = heads->tensor().sizes; // [B, H, L, D]
   return Values{
       b.reshape(b.permute(heads, {0, 2, 1, 3}), {sizes[0], sizes[2], sizes[1] * sizes[3]})};
@@ -68,7 +68,7 @@ Result<Values> defineCgcAttention(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::FusedAttention = {
+const OpDef defs::CgcAttention = {
     .schema = "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=none, bool "
               "is_causal=false, float scale) -> Tensor",
     .traits = kPure | kAttention,

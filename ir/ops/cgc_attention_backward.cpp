@@ -56,7 +56,7 @@ Result<Values> defineCgcAttentionBackward(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::AttentionBackward = {
+const OpDef defs::CgcAttentionBackward = {
     .schema = "(Tensor grad_out, Tensor query, Tensor key, Tensor value, bool is_causal=false, "
               "float scale, bool packed=false) -> Tensor[]",
     .traits = kPure | kAttention,

@@ -18,7 +18,7 @@ Status inferCgcAvgPool2dBackward(const InferArgs &args, rules::Results &results)
 
 } // namespace
 
-const OpDef defs::AvgPool2dBackward = {
+const OpDef defs::CgcAvgPool2dBackward = {
     .schema = "(Tensor grad_output, Tensor self, int[] kernel_size, int[] stride, int[] padding, "
               "bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
     .traits = kPure | kReduction,

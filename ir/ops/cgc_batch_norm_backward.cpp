@@ -25,7 +25,7 @@ Status inferCgcBatchNormBackward(const InferArgs &args, rules::Results &results)
 
 } // namespace
 
-const OpDef defs::BatchNormBackward = {
+const OpDef defs::CgcBatchNormBackward = {
     .schema = "(Tensor grad_out, Tensor input, Tensor? weight, Tensor mean, Tensor invstd, float "
               "eps, Tensor? bias=none, bool relu=false, bool channels_last=false) -> Tensor[]",
     .traits = kPure | kReduction,

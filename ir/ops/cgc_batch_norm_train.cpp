@@ -47,8 +47,9 @@ Status backwardCgcBatchNormTrain(GradientBuilder &b) {
       return rules::refuse(
           "the loss depends on the statistics of a batch; only the normalized input "
           "has a gradient");
-  Node *grads = b.callNode(OpKind::BatchNormBackward, {b.grad(), b.arg("input"), b.arg("weight"),
-                                                       b.result(1), b.result(2), b.number("eps")});
+  Node *grads =
+      b.callNode(OpKind::CgcBatchNormBackward, {b.grad(), b.arg("input"), b.arg("weight"),
+                                                b.result(1), b.result(2), b.number("eps")});
   b.set("input", grads->result(0));
   if (b.input("weight")) {
     b.set("weight", grads->result(1));
@@ -65,7 +66,7 @@ Status backwardCgcBatchNormTrain(GradientBuilder &b) {
 
 } // namespace
 
-const OpDef defs::BatchNormTrain = {
+const OpDef defs::CgcBatchNormTrain = {
     .schema =
         "(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
         "running_var, float momentum, float eps, Tensor? residual=none, bool relu=false, bool "

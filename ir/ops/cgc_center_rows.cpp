@@ -23,7 +23,7 @@ Result<Values> defineCgcCenterRows(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::CenterRows = {
+const OpDef defs::CgcCenterRows = {
     .schema = "(Tensor weight, dtype dtype) -> Tensor",
     .traits = kPure | kMove,
     .infer = inferCgcCenterRows,

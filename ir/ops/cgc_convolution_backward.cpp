@@ -26,7 +26,7 @@ Status inferCgcConvolutionBackward(const InferArgs &args, rules::Results &result
 
 } // namespace
 
-const OpDef defs::ConvolutionBackward = {
+const OpDef defs::CgcConvolutionBackward = {
     .schema = "(Tensor grad_output, Tensor input, Tensor weight, int[] stride, int[] padding, "
               "int[] dilation, bool transposed, int[] output_padding, int groups, bool[] "
               "output_mask) -> Tensor[]",

@@ -22,7 +22,7 @@ Status inferCgcDropout(const InferArgs &args, rules::Results &results) {
 
 /// The same elements of the gradient are dropped: the numbers are drawn again.
 Status dropGradient(GradientBuilder &b) {
-  b.set("self", b.call(OpKind::TrainDropout,
+  b.set("self", b.call(OpKind::CgcDropout,
                        {b.grad(), b.arg("seed"), b.arg("offset"), b.arg("p"), b.arg("stream")}));
   return Status::ok();
 }
@@ -32,15 +32,15 @@ Result<Values> defineCgcDropout(OpBuilder &b) {
   const double p = b.number("p");
   if (p == 1)
     return Values{b.zerosLike(self)};
-  Value *drawn = b.call(OpKind::Uniform, {Arg::ints(self->tensor().sizes), b.arg("seed"),
-                                          b.arg("offset"), b.arg("stream")});
+  Value *drawn = b.call(OpKind::CgcUniform, {Arg::ints(self->tensor().sizes), b.arg("seed"),
+                                             b.arg("offset"), b.arg("stream")});
   Value *isDropped = b.call(OpKind::Lt, {drawn, p});
   return Values{b.call(OpKind::Where, {isDropped, 0.0, b.mul(self, 1 / (1 - p))})};
 }
 
 } // namespace
 
-const OpDef defs::TrainDropout = {
+const OpDef defs::CgcDropout = {
     .schema = "(Tensor self, Tensor seed, Tensor offset, float p, int stream) -> Tensor",
     .traits = kPure | kMove,
     .infer = inferCgcDropout,

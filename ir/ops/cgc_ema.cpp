@@ -36,7 +36,7 @@ Result<Values> defineCgcEma(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::Ema = {
+const OpDef defs::CgcEma = {
     .schema = "(Tensor[] averages, Tensor[] parameters, float decay, Tensor? skip=none) -> "
               "Tensor[]",
     .traits = kPure | kMove,

@@ -33,7 +33,7 @@ Result<Values> defineCgcEmbedding(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::FusedEmbedding = {
+const OpDef defs::CgcEmbedding = {
     .schema =
         "(Tensor indices, Tensor weight, Tensor? positions=none, bool row_statistics=false) -> "
         "(Tensor, Tensor?)",

@@ -26,7 +26,7 @@ Status inferCgcEmbeddingBackward(const InferArgs &args, rules::Results &results)
 
 } // namespace
 
-const OpDef defs::EmbeddingBackward = {
+const OpDef defs::CgcEmbeddingBackward = {
     .schema = "(Tensor grad_output, Tensor indices, int num_weights, int padding_idx=-1) -> Tensor",
     .traits = kPure | kMove,
     .infer = inferCgcEmbeddingBackward,

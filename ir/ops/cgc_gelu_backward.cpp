@@ -18,7 +18,7 @@ Status inferCgcGeluBackward(const InferArgs &args, rules::Results &results) {
 
 } // namespace
 
-const OpDef defs::GeluBackward = {
+const OpDef defs::CgcGeluBackward = {
     .schema = "(Tensor grad_output, Tensor self, str approximate=\"none\") -> Tensor",
     .traits = kPure | kPointwise,
     .infer = inferCgcGeluBackward,

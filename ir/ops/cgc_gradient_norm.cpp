@@ -23,7 +23,7 @@ Result<Values> defineCgcGradientNorm(OpBuilder &b) {
           ? DType::F64
           : DType::F32;
   const auto norm = [&](Value *of) {
-    return b.call(OpKind::VectorNorm, {of, 2, Arg(), false, dtype});
+    return b.call(OpKind::LinalgVectorNorm, {of, 2, Arg(), false, dtype});
   };
   Arg::List norms;
   for (Value *gradient : gradients)
@@ -33,7 +33,7 @@ Result<Values> defineCgcGradientNorm(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::GradientNorm = {
+const OpDef defs::CgcGradientNorm = {
     .schema = "(Tensor[] gradients) -> Tensor",
     .traits = kPure | kReduction,
     .infer = inferCgcGradientNorm,

@@ -43,7 +43,7 @@ Status inferHostCall(const InferArgs &args, rules::Results &results) {
 
 } // namespace
 
-const OpDef defs::HostCall = {
+const OpDef defs::CgcHostCall = {
     .schema = "(Tensor[] inputs, str module, str method, str[] takes=[], str[] gives=[], "
               "any[] args=[]) -> Tensor[]",
     .traits = kOpaque,

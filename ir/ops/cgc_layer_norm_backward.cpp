@@ -38,7 +38,7 @@ Status inferCgcLayerNormBackward(const InferArgs &args, rules::Results &results)
 
 } // namespace
 
-const OpDef defs::LayerNormBackward = {
+const OpDef defs::CgcLayerNormBackward = {
     .schema = "(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, "
               "Tensor? weight, Tensor? bias, Tensor? residual=none, dtype? copy=none) -> Tensor[]",
     .traits = kPure | kReduction,

@@ -29,7 +29,7 @@ Status inferCgcLayerNormStatistics(const InferArgs &args, rules::Results &result
 
 } // namespace
 
-const OpDef defs::LayerNormStatistics = {
+const OpDef defs::CgcLayerNormStatistics = {
     .schema = "(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps, "
               "dtype? dtype=none, Tensor? addend=none) -> Tensor[]",
     .traits = kPure | kReduction,

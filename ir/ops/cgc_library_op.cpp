@@ -24,7 +24,7 @@ Status inferLibraryOp(const InferArgs &args, rules::Results &results) {
 
 } // namespace
 
-const OpDef defs::LibraryOp = {
+const OpDef defs::CgcLibraryOp = {
     .schema = "(Tensor[] inputs, str op, int like=0, str? type=none, int[] ints=[], "
               "float[] floats=[]) -> Tensor",
     .traits = kPure,

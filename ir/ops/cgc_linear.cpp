@@ -23,7 +23,7 @@ Value *activated(OpBuilder &b, Value *x, llvm::StringRef activation) {
     return b.call(OpKind::Gelu, {x, "tanh"});
   const OpKind op = llvm::StringSwitch<OpKind>(activation)
                         .Case("gelu", OpKind::Gelu)
-                        .Case("quick_gelu", OpKind::QuickGelu)
+                        .Case("quick_gelu", OpKind::CgcQuickGelu)
                         .Case("silu", OpKind::Silu)
                         .Case("relu", OpKind::Relu)
                         .Case("tanh", OpKind::Tanh);
@@ -40,7 +40,7 @@ Result<Values> defineCgcLinear(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::FusedLinear = {
+const OpDef defs::CgcLinear = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias=none, Tensor? residual=none, str "
               "activation=\"none\", bool row_statistics=false) -> (Tensor, Tensor?)",
     .traits = kPure | kGemm,

@@ -34,8 +34,9 @@ Status inferCgcLinearSgd(const InferArgs &args, rules::Results &results) {
 
 Result<Values> defineCgcLinearSgd(OpBuilder &b) {
   Value *weight = b.input("weight"), *bias = b.input("bias");
-  Node *gradients = b.callNode(OpKind::WeightGradient, {b.arg("grad_out"), b.arg("input"),
-                                                        weight->tensor().dtype, bias != nullptr});
+  Node *gradients =
+      b.callNode(OpKind::CgcWeightGradient,
+                 {b.arg("grad_out"), b.arg("input"), weight->tensor().dtype, bias != nullptr});
   Arg::List parameters = {weight}, gradientList = {gradients->result(0)};
   if (bias) {
     parameters.emplace_back(bias);
@@ -44,9 +45,9 @@ Result<Values> defineCgcLinearSgd(OpBuilder &b) {
   // The number of the step is read with a momentum only.
   Value *step = b.input("step");
   Arg number = step ? step : b.call(OpKind::Full, {Arg::ints(Dims{}), 1, DType::I64});
-  Node *update = b.callNode(OpKind::Sgd, {std::move(parameters), std::move(gradientList),
-                                          Arg::List{}, b.arg("lr"), std::move(number), Arg(), Arg(),
-                                          0.0, 0.0, b.arg("weight_decay")});
+  Node *update = b.callNode(OpKind::CgcSgd, {std::move(parameters), std::move(gradientList),
+                                             Arg::List{}, b.arg("lr"), std::move(number), Arg(),
+                                             Arg(), 0.0, 0.0, b.arg("weight_decay")});
   Values results;
   for (Value &result : update->results())
     results.push_back(&result);
@@ -57,7 +58,7 @@ Result<Values> defineCgcLinearSgd(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::LinearSgd = {
+const OpDef defs::CgcLinearSgd = {
     .schema = "(Tensor weight, Tensor? bias, Tensor grad_out, Tensor input, Tensor lr, Tensor? "
               "step=none, float weight_decay=0.0) -> Tensor[]",
     .traits = kPure | kGemm,

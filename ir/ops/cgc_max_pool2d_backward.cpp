@@ -18,7 +18,7 @@ Status inferCgcMaxPool2dBackward(const InferArgs &args, rules::Results &results)
 
 } // namespace
 
-const OpDef defs::MaxPool2dBackward = {
+const OpDef defs::CgcMaxPool2dBackward = {
     .schema = "(Tensor grad_output, Tensor self, int[] kernel_size, int[] stride, int[] padding, "
               "int[] dilation, bool ceil_mode, Tensor indices) -> Tensor",
     .traits = kPure | kReduction,

@@ -11,7 +11,7 @@ Status inferCgcMaxPool2dIndices(const InferArgs &args, rules::Results &results) 
 
 } // namespace
 
-const OpDef defs::MaxPool2dIndices = {
+const OpDef defs::CgcMaxPool2dIndices = {
     .schema = "(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=[0,0], int[] "
               "dilation=[1,1], bool ceil_mode=false) -> (Tensor, Tensor)",
     .traits = kPure | kReduction,

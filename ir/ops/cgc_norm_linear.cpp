@@ -23,8 +23,8 @@ Result<Values> defineCgcNormLinear(OpBuilder &b) {
   Value *input = b.input("input");
   Value *rows = b.call(OpKind::LayerNorm, {input, Arg::ints(Dims{input->tensor().sizes.back()}),
                                            Arg(), Arg(), b.arg("eps")});
-  Node *linear = b.callNode(OpKind::FusedLinear, {rows, b.arg("weight"), b.arg("bias"), Arg(),
-                                                  b.arg("activation"), b.arg("row_statistics")});
+  Node *linear = b.callNode(OpKind::CgcLinear, {rows, b.arg("weight"), b.arg("bias"), Arg(),
+                                                b.arg("activation"), b.arg("row_statistics")});
   Values values;
   for (Value &result : linear->results())
     values.push_back(&result);
@@ -33,7 +33,7 @@ Result<Values> defineCgcNormLinear(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::NormLinear = {
+const OpDef defs::CgcNormLinear = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias, Tensor? input_statistics=none, float "
               "eps=1e-05, str activation=\"none\", bool row_statistics=false) -> (Tensor, Tensor?)",
     .traits = kPure | kGemm,

@@ -13,13 +13,13 @@ Status inferCgcNormalize(const InferArgs &args, rules::Results &results) {
 }
 
 Result<Values> defineCgcNormalize(OpBuilder &b) {
-  Value *norm = b.call(OpKind::VectorNorm, {b.arg("input"), 2, Arg::ints(Dims{-1}), true});
+  Value *norm = b.call(OpKind::LinalgVectorNorm, {b.arg("input"), 2, Arg::ints(Dims{-1}), true});
   return Values{b.div(b.arg("input"), b.call(OpKind::ClampMin, {norm, b.arg("eps")}))};
 }
 
 } // namespace
 
-const OpDef defs::Normalize = {
+const OpDef defs::CgcNormalize = {
     .schema = "(Tensor input, float eps) -> Tensor",
     .traits = kPure | kReduction,
     .infer = inferCgcNormalize,

@@ -38,7 +38,7 @@ Status backwardCgcPatches(GradientBuilder &b) {
   grad = b.reshape(grad, {image[0], image[1], rows * patch[0], columns * patch[1]});
   const int64_t bottom = image[2] - rows * patch[0], right = image[3] - columns * patch[1];
   if (bottom > 0 || right > 0)
-    grad = b.call(OpKind::ConstantPad, {grad, Arg::ints(Dims{0, right, 0, bottom})});
+    grad = b.call(OpKind::ConstantPadNd, {grad, Arg::ints(Dims{0, right, 0, bottom})});
   b.set("image", grad);
   return Status::ok();
 }
@@ -55,12 +55,12 @@ Result<Values> defineCgcPatches(OpBuilder &b) {
       b.reshape(b.permute(image, {0, 2, 4, 1, 3, 5}), {sizes[0], rows * columns, pixels});
   const int64_t zeros = b.args().integer("columns") - pixels;
   return Values{zeros == 0 ? patches
-                           : b.call(OpKind::ConstantPad, {patches, Arg::ints(Dims{0, zeros})})};
+                           : b.call(OpKind::ConstantPadNd, {patches, Arg::ints(Dims{0, zeros})})};
 }
 
 } // namespace
 
-const OpDef defs::Patches = {
+const OpDef defs::CgcPatches = {
     .schema = "(Tensor image, int[] patch, int columns) -> Tensor",
     .traits = kPure | kMove,
     .infer = inferCgcPatches,

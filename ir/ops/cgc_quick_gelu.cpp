@@ -12,7 +12,7 @@ Result<Values> defineCgcQuickGelu(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::QuickGelu = {
+const OpDef defs::CgcQuickGelu = {
     .schema = "(Tensor self) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = rules::unaryFloating,

@@ -14,7 +14,7 @@ Status inferCgcReluBackward(const InferArgs &args, rules::Results &results) {
 
 } // namespace
 
-const OpDef defs::ReluBackward = {
+const OpDef defs::CgcReluBackward = {
     .schema = "(Tensor grad_output, Tensor result) -> Tensor",
     .traits = kPure | kPointwise,
     .infer = inferCgcReluBackward,

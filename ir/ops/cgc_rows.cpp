@@ -46,7 +46,7 @@ Result<Values> defineCgcRows(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::Rows = {
+const OpDef defs::CgcRows = {
     .schema = "(Tensor input, Tensor? index=none) -> Tensor",
     .traits = kPure | kMove,
     .infer = inferCgcRows,

@@ -37,7 +37,7 @@ Result<Values> defineCgcSgd(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::Sgd = {
+const OpDef defs::CgcSgd = {
     .schema =
         "(Tensor[] parameters, Tensor[] gradients, Tensor[] momenta, Tensor lr, Tensor step, "
         "Tensor? scale=none, Tensor? skip=none, float momentum=0.0, float dampening=0.0, float "

@@ -26,7 +26,7 @@ Result<Values> defineCgcSquaredError(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::SquaredError = {
+const OpDef defs::CgcSquaredError = {
     .schema = "(Tensor self, Tensor target, float loss_factor, float gradient_factor) -> (Tensor, "
               "Tensor)",
     .traits = kPure | kReduction,

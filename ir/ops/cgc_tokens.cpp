@@ -30,7 +30,7 @@ Result<Values> defineCgcTokens(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::Tokens = {
+const OpDef defs::CgcTokens = {
     .schema = "(Tensor patches, Tensor class_token, Tensor? positions=none) -> Tensor",
     .traits = kPure | kMove,
     .infer = inferCgcTokens,

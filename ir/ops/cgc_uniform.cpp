@@ -80,7 +80,7 @@ Result<Values> defineCgcUniform(OpBuilder &b) {
 
 } // namespace
 
-const OpDef defs::Uniform = {
+const OpDef defs::CgcUniform = {
     .schema = "(int[] size, Tensor seed, Tensor offset, int stream) -> Tensor",
     .traits = kPure | kMove,
     .infer = inferCgcUniform,

@@ -30,12 +30,12 @@ Result<Values> defineCgcWeightGradient(OpBuilder &b) {
     rows.push_back(dim);
   Value *sum =
       rows.empty() ? b.to(grad, dtype) : b.call(OpKind::Sum, {grad, Arg::ints(rows), false, dtype});
-  return Values{b.call(OpKind::WeightGradient, {grad, input, dtype}), sum};
+  return Values{b.call(OpKind::CgcWeightGradient, {grad, input, dtype}), sum};
 }
 
 } // namespace
 
-const OpDef defs::WeightGradient = {
+const OpDef defs::CgcWeightGradient = {
     .schema = "(Tensor grad_out, Tensor input, dtype dtype, bool bias=false) -> Tensor[]",
     .traits = kPure | kGemm,
     .infer = inferCgcWeightGradient,

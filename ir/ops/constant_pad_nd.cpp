@@ -32,7 +32,7 @@ Status inferConstantPadNd(const InferArgs &args, rules::Results &results) {
 
 } // namespace
 
-const OpDef defs::ConstantPad = {
+const OpDef defs::ConstantPadNd = {
     .schema = "(Tensor self, int[] pad, number value=0) -> Tensor",
     .traits = kPure | kMove,
     .infer = inferConstantPadNd,
@@ -49,7 +49,7 @@ const OpDef defs::ConstantPad = {
       Dims pad = b.args().ints("pad");
       for (int64_t &count : pad)
         count = -count;
-      b.set("self", b.call(OpKind::ConstantPad, {b.grad(), Arg::ints(pad)}));
+      b.set("self", b.call(OpKind::ConstantPadNd, {b.grad(), Arg::ints(pad)}));
       return Status::ok();
     },
     .doc = "self padded with value: pad[0] elements before and pad[1] after it in the last "

@@ -21,7 +21,7 @@ Result<Values> defineCosineSimilarity(OpBuilder &b) {
   const Arg dim = Arg::ints(Dims{b.args().integer("dim")});
   const auto normalized = [&](llvm::StringRef name) {
     Value *x = b.expand(b.input(name), all.sizes);
-    Value *norm = b.call(OpKind::VectorNorm, {x, 2, dim, true});
+    Value *norm = b.call(OpKind::LinalgVectorNorm, {x, 2, dim, true});
     return b.div(x, b.call(OpKind::ClampMin, {norm, b.arg("eps")}));
   };
   Value *first = normalized("x1");

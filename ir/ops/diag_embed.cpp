@@ -50,7 +50,7 @@ Result<Values> defineDiagEmbed(OpBuilder &b) {
   const int64_t offset = b.args().integer("offset");
   const int64_t right = std::max<int64_t>(offset, 0), down = std::max<int64_t>(-offset, 0);
   if (offset != 0)
-    matrix = b.call(OpKind::ConstantPad, {matrix, Arg::ints(Dims{right, down, down, right})});
+    matrix = b.call(OpKind::ConstantPadNd, {matrix, Arg::ints(Dims{right, down, down, right})});
   Dims order;
   int64_t next = 0;
   for (int64_t dim = 0; dim < self.rank() + 1; ++dim)

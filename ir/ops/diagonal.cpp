@@ -45,7 +45,7 @@ Status backwardDiagonal(GradientBuilder &b) {
   Value *identity = gradient::identityMatrix(b, length);
   Value *grad = b.where(identity, b.call(OpKind::Unsqueeze, {b.grad(), -1}));
   grad =
-      b.call(OpKind::ConstantPad,
+      b.call(OpKind::ConstantPadNd,
              {grad, Arg::ints(Dims{column, columns - column - length, row, rows - row - length})});
   Dims order; // The dimensions of the result lie behind all others.
   int64_t next = 0;

@@ -27,7 +27,8 @@ Status backwardEmbedding(GradientBuilder &b) {
   int64_t padding = b.arg("padding_idx").as<int64_t>();
   if (padding >= rows)
     padding = -1; // There is no such row.
-  b.set("weight", b.call(OpKind::EmbeddingBackward, {b.grad(), b.arg("indices"), rows, padding}));
+  b.set("weight",
+        b.call(OpKind::CgcEmbeddingBackward, {b.grad(), b.arg("indices"), rows, padding}));
   return Status::ok();
 }
 

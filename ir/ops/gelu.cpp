@@ -22,7 +22,7 @@ const OpDef defs::Gelu = {
     .gradient =
         [](GradientBuilder &b) {
           b.set("self",
-                b.call(OpKind::GeluBackward, {b.grad(), b.arg("self"), b.arg("approximate")}));
+                b.call(OpKind::CgcGeluBackward, {b.grad(), b.arg("self"), b.arg("approximate")}));
           return Status::ok();
         },
     .doc = "self * Phi(self), elementwise, exact or with approximate \"tanh\"; floating dtypes.",

@@ -76,7 +76,7 @@ Value *placed(GradientBuilder &b, Value *part, int64_t dim, int64_t start, int64
   Dims pad(2 * (self->tensor().sizes.size() - static_cast<size_t>(dim)));
   pad[pad.size() - 2] = start; // The last dimension comes first.
   pad[pad.size() - 1] = size - start - count;
-  return b.call(OpKind::ConstantPad, {part, Arg::ints(pad)});
+  return b.call(OpKind::ConstantPadNd, {part, Arg::ints(pad)});
 }
 
 // ---- Complete rules
@@ -184,7 +184,7 @@ Status gathered(GradientBuilder &b, llvm::StringRef name) {
        llvm::reverse(llvm::zip_equal(value->tensor().sizes, grad->tensor().sizes)))
     pad.append({0, all - used});
   const bool isWhole = llvm::all_of(pad, [](int64_t count) { return count == 0; });
-  b.set(name, isWhole ? grad : b.call(OpKind::ConstantPad, {grad, Arg::ints(pad)}));
+  b.set(name, isWhole ? grad : b.call(OpKind::ConstantPadNd, {grad, Arg::ints(pad)}));
   return Status::ok();
 }
 
@@ -214,7 +214,7 @@ Status convolution(GradientBuilder &b, unsigned spatial, bool transposed) {
   Arg::List mask;
   for (llvm::StringRef name : {"input", "weight", "bias"})
     mask.emplace_back(b.needs(name));
-  Node *grads = b.callNode(OpKind::ConvolutionBackward,
+  Node *grads = b.callNode(OpKind::CgcConvolutionBackward,
                            {grad, input, b.arg("weight"), extents("stride"), extents("padding"),
                             extents("dilation"), transposed,
                             transposed ? extents("output_padding") : Arg::ints(Dims(spatial, 0)),

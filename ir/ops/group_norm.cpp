@@ -32,7 +32,7 @@ Status backwardGroupNorm(GradientBuilder &b) {
     width *= size;
   const Arg shape = Arg::ints(Dims{width});
   const auto grouped = [&](Value *value) { return b.reshape(value, {sizes[0] * groups, width}); };
-  Node *norm = b.callNode(OpKind::LayerNormStatistics,
+  Node *norm = b.callNode(OpKind::CgcLayerNormStatistics,
                           {grouped(input), shape, Arg(), Arg(), b.number("eps")});
   Dims perChannel(sizes.size() - 1, 1), others;
   perChannel.front() = sizes[1];
@@ -42,8 +42,8 @@ Status backwardGroupNorm(GradientBuilder &b) {
   if (b.needs("input")) {
     Value *grad = weight ? b.mul(b.grad(), b.reshape(weight, perChannel)) : b.grad();
     Node *grads =
-        b.callNode(OpKind::LayerNormBackward, {grouped(grad), grouped(input), shape,
-                                               norm->result(1), norm->result(2), Arg(), Arg()});
+        b.callNode(OpKind::CgcLayerNormBackward, {grouped(grad), grouped(input), shape,
+                                                  norm->result(1), norm->result(2), Arg(), Arg()});
     b.set("input", b.reshape(grads->result(0), sizes));
   }
   if (b.needs("weight")) {

@@ -8,10 +8,10 @@ namespace {
 
 Status backwardLayerNorm(GradientBuilder &b) {
   Node *norm = b.replaceForward(
-      OpKind::LayerNormStatistics,
+      OpKind::CgcLayerNormStatistics,
       {b.arg("input"), b.arg("normalized_shape"), b.arg("weight"), b.arg("bias"), b.number("eps")});
   Node *grads =
-      b.callNode(OpKind::LayerNormBackward,
+      b.callNode(OpKind::CgcLayerNormBackward,
                  {b.grad(), b.arg("input"), b.arg("normalized_shape"), norm->result(1),
                   norm->result(2), b.arg("weight"), b.needs("bias") ? b.arg("bias") : Arg()});
   b.set("input", grads->result(0));

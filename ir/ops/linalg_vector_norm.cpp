@@ -57,7 +57,7 @@ Status backwardLinalgVectorNorm(GradientBuilder &b) {
 
 } // namespace
 
-const OpDef defs::VectorNorm = {
+const OpDef defs::LinalgVectorNorm = {
     .schema = "(Tensor self, number ord=2, int[]? dim=none, bool keepdim=false, dtype? dtype=none) "
               "-> Tensor",
     .traits = kPure | kReduction,

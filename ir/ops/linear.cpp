@@ -44,7 +44,7 @@ Status backwardLinear(GradientBuilder &b) {
   if (b.needs("input"))
     b.set("input", b.matmul(grad, weight));
   if (b.needs("weight"))
-    b.set("weight", b.call(OpKind::WeightGradient, {grad, input, grad->tensor().dtype}));
+    b.set("weight", b.call(OpKind::CgcWeightGradient, {grad, input, grad->tensor().dtype}));
   return Status::ok();
 }
 

@@ -12,9 +12,9 @@ const OpDef defs::MaxPool2d = {
     .infer = rules::maxPool<2>,
     .batch = batch::allButLast<2>,
     .gradient = [](GradientBuilder &b) -> Status {
-      Node *pool = b.replaceForward(OpKind::MaxPool2dIndices, b.node().args().vec());
+      Node *pool = b.replaceForward(OpKind::CgcMaxPool2dIndices, b.node().args().vec());
       b.set("self",
-            b.call(OpKind::MaxPool2dBackward,
+            b.call(OpKind::CgcMaxPool2dBackward,
                    {b.grad(), b.arg("self"), b.arg("kernel_size"), b.arg("stride"),
                     b.arg("padding"), b.arg("dilation"), b.arg("ceil_mode"), pool->result(1)}));
       return Status::ok();

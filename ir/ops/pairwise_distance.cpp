@@ -20,8 +20,8 @@ Status inferPairwiseDistance(const InferArgs &args, rules::Results &results) {
 
 Result<Values> definePairwiseDistance(OpBuilder &b) {
   Value *difference = b.add(b.sub(b.arg("x1"), b.arg("x2")), b.arg("eps"));
-  return Values{
-      b.call(OpKind::VectorNorm, {difference, b.arg("p"), Arg::ints(Dims{-1}), b.arg("keepdim")})};
+  return Values{b.call(OpKind::LinalgVectorNorm,
+                       {difference, b.arg("p"), Arg::ints(Dims{-1}), b.arg("keepdim")})};
 }
 
 } // namespace

@@ -11,7 +11,7 @@ const OpDef defs::Relu = {
     .aten = "aten::clamp_min.out(..., 0)",
     .gradient =
         [](GradientBuilder &b) {
-          b.set("self", b.call(OpKind::ReluBackward, {b.grad(), b.result()}));
+          b.set("self", b.call(OpKind::CgcReluBackward, {b.grad(), b.result()}));
           return Status::ok();
         },
     .doc = "max(self, 0), elementwise; same dtype, which is not bool.",

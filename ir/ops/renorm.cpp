@@ -27,7 +27,7 @@ Result<Values> defineRenorm(OpBuilder &b) {
       others.push_back(d);
   const DType dtype = self->tensor().dtype;
   const DType wide = dtype == DType::F64 ? DType::F64 : DType::F32;
-  Value *norm = b.call(OpKind::VectorNorm, {self, b.arg("p"), Arg::ints(others), true, wide});
+  Value *norm = b.call(OpKind::LinalgVectorNorm, {self, b.arg("p"), Arg::ints(others), true, wide});
   Value *factor = b.div(b.arg("maxnorm"), b.add(norm, 1e-7));
   Value *isLarge = b.call(OpKind::Gt, {norm, b.arg("maxnorm")});
   factor = b.to(b.call(OpKind::Where, {isLarge, factor, 1.0}), dtype);

@@ -25,7 +25,7 @@ void defineRowStatistics(OpBuilder &b, Values &values) {
   const int64_t rows = sizes[0], groups = sizes[1], columns = y->tensor().sizes.back();
   Value *elements = b.reshape(b.to(y, DType::F32), {rows, columns});
   if (const int64_t missing = groups * kRowStatisticsGroup - columns)
-    elements = b.call(OpKind::ConstantPad, {elements, Arg::ints(Dims{0, missing})});
+    elements = b.call(OpKind::ConstantPadNd, {elements, Arg::ints(Dims{0, missing})});
   elements = b.reshape(elements, {rows, groups, kRowStatisticsGroup});
   Value *sums = b.sum(elements, {2}, /*keepDim=*/false);
   Value *squares = b.sum(b.mul(elements, elements), {2}, /*keepDim=*/false);

@@ -149,7 +149,7 @@ Status backwardScaledDotProductAttention(GradientBuilder &b) {
 
 } // namespace
 
-const OpDef defs::Attention = {
+const OpDef defs::ScaledDotProductAttention = {
     .schema =
         "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=none, float dropout_p=0.0, "
         "bool is_causal=false, float? scale=none, bool enable_gqa=false) -> Tensor",

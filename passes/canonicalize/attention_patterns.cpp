@@ -15,9 +15,9 @@ using ir::Value;
 
 /// Returns true if all users of `value`, followed through views, are attention ops that take it as
 /// the query. Collects these ops.
-bool onlyQueries(const Value *value, std::vector<ir::AttentionOp> &attentions) {
+bool onlyQueries(const Value *value, std::vector<ir::ScaledDotProductAttentionOp> &attentions) {
   return llvm::all_of(value->users(), [&](const Node *user) {
-    if (auto attention = ir::AttentionOp::of(*user)) {
+    if (auto attention = ir::ScaledDotProductAttentionOp::of(*user)) {
       attentions.push_back(*attention);
       unsigned reads = 0;
       user->forEachInput([&](const Value *input) { reads += input == value; });
@@ -59,7 +59,7 @@ std::optional<Scaled> scaledBy(const Node &node) {
 /// query it scales.
 bool foldScale(Node &node, PatternRewriter &rewriter, bool exactly) {
   const std::optional<Scaled> scaled = scaledBy(node);
-  std::vector<ir::AttentionOp> attentions;
+  std::vector<ir::ScaledDotProductAttentionOp> attentions;
   const bool scalesQueries = scaled && onlyQueries(node.result(), attentions);
   if (attentions.empty())
     return false;
@@ -73,7 +73,7 @@ bool foldScale(Node &node, PatternRewriter &rewriter, bool exactly) {
     return rewriter.notifyMatchFailure(node, "the product has another dtype than the query");
   if (const Node *reader = findStridesRefused(node.result(), type))
     return rewriter.notifyMatchFailure(node, [&] { return stridesRefused(*reader, type); });
-  for (ir::AttentionOp attention : attentions) {
+  for (ir::ScaledDotProductAttentionOp attention : attentions) {
     const auto width = static_cast<double>(attention.query()->tensor().sizes.back());
     const double scale = attention.scale().value_or(1 / std::sqrt(width));
     rewriter.setArg(&attention.node(), "scale", scale * scaled->factor);

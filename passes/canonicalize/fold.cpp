@@ -68,7 +68,7 @@ private:
       }
     } else if (node.kind() == ir::NodeKind::CallFunction && node.result()->isTensor() &&
                // An op library may implement its op for the GPU only.
-               !node.is(ir::OpKind::LibraryOp) && !ir::hasTrait(node.op(), ir::kOpaque)) {
+               !node.is(ir::OpKind::CgcLibraryOp) && !ir::hasTrait(node.op(), ir::kOpaque)) {
       facts.constant = true;
       facts.view = isView(node);
       node.forEachInput([&](ir::Value *input) {
@@ -106,7 +106,7 @@ private:
       inputs.push_back(data_.lookup(input));
     });
     CGC_TRY(status);
-    auto results = node.is(ir::OpKind::CenterRows)
+    auto results = node.is(ir::OpKind::CgcCenterRows)
                        ? Result<std::vector<Data>>({centerRows(node, *inputs[0])})
                        : evaluator_.evaluate(node, inputs);
     if (!results)

@@ -16,7 +16,7 @@ bool isNeutral(const ir::Node &node) {
     return sub->other().asNumber() == 0;
   if (auto add = ir::AddOp::of(node)) // -0.0 + 0 is +0.0
     return add->other().asNumber() == 0 && !isFloating(add->result()->tensor().dtype);
-  if (auto pad = ir::ConstantPadOp::of(node))
+  if (auto pad = ir::ConstantPadNdOp::of(node))
     return llvm::all_of(pad->pad(), [](int64_t width) { return width == 0; });
   return false;
 }

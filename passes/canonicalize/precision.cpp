@@ -226,7 +226,7 @@ private:
       if ((given && isFloating(*given)) || byDefault)
         arg = node.is(OpKind::To) ? resultDType : dtype;
     }
-    if (node.is(OpKind::HostCall))
+    if (node.is(OpKind::CgcHostCall))
       restoreHostInputs(node, args);
     if (node.is(OpKind::To) && dropCast(node, ir::InferArgs(ir::opSchema(OpKind::To), args)))
       return;
@@ -251,7 +251,7 @@ private:
 
   /// Casts the inputs of a host call back to the dtypes that its module takes.
   void restoreHostInputs(Node &node, std::vector<Arg> &args) {
-    const Arg::List &takes = ir::HostCallOp::of(node)->takes().list();
+    const Arg::List &takes = ir::CgcHostCallOp::of(node)->takes().list();
     Arg::List inputs = args[0].list();
     for (auto [input, text] : llvm::zip(inputs, takes)) {
       const DType dtype = ir::parseTensorType(text.as<std::string>())->dtype;

@@ -52,7 +52,7 @@ private:
   /// f32 numbers of a stream of their own.
   Value *draw() {
     const RandomStates random = readRandomStates(rewriter_.graph(), target_, node_);
-    return call(OpKind::Uniform,
+    return call(OpKind::CgcUniform,
                 {Arg::ints(type().sizes), random.seed, random.offset, nextStream_++});
   }
 

@@ -39,7 +39,7 @@ void advanceRandomOffset(ir::Graph &graph, DeviceKind device) {
 int64_t firstFreeStream(const ir::Graph &graph) {
   int64_t next = 0;
   for (const ir::Node &node : graph)
-    if (node.is(ir::OpKind::Uniform) || node.is(ir::OpKind::TrainDropout))
+    if (node.is(ir::OpKind::CgcUniform) || node.is(ir::OpKind::CgcDropout))
       next = std::max(next, node.arg("stream").as<int64_t>() + 1);
   return next;
 }

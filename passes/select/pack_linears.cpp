@@ -17,7 +17,7 @@ using ir::Value;
 /// Returns true if all users of `value`, followed through views, are attention ops.
 bool feedsAttention(const Value *value) {
   return value->hasUsers() && llvm::all_of(value->users(), [](const Node *user) {
-           return user->is(OpKind::Attention) ||
+           return user->is(OpKind::ScaledDotProductAttention) ||
                   (isView(*user) && llvm::all_of(user->results(), [](const Value &result) {
                      return feedsAttention(&result);
                    }));

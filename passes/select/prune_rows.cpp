@@ -27,7 +27,7 @@ std::vector<Node *> rowsReaders(Node &source, Node &first) {
   std::vector<Node *> readers;
   for (const Value &result : source.results())
     for (Node *user : result.users()) {
-      if (!user->is(OpKind::Rows) || user->arg("index") != first.arg("index") ||
+      if (!user->is(OpKind::CgcRows) || user->arg("index") != first.arg("index") ||
           user->arg("input").value()->node() != &source)
         return {};
       readers.push_back(user);
@@ -56,7 +56,7 @@ public:
   /// Returns the results of `source` for only the pooled rows. Returns an empty list, with the
   /// graph unchanged, if `source` does not process rows independently.
   std::vector<Value *> prune() {
-    if (source_.is(OpKind::FusedAttention))
+    if (source_.is(OpKind::CgcAttention))
       return attention();
     if (!ir::hasTrait(source_.op(), ir::kPointwise))
       return call(ir::rowArgs(source_));
@@ -68,7 +68,9 @@ private:
     return rewriter_.create(op, std::move(args), source_, &rows_)->result();
   }
   /// Returns the pooled row of each sequence of `sequences` [B, T, ...].
-  Value *rowsOf(Value *sequences) { return create(OpKind::Rows, {sequences, rows_.arg("index")}); }
+  Value *rowsOf(Value *sequences) {
+    return create(OpKind::CgcRows, {sequences, rows_.arg("index")});
+  }
   /// Returns the pooled rows of `value`, whose sizes are those of the result or its last ones.
   Value *pruned(Value *value) {
     const Dims &sizes = value->tensor().sizes;
@@ -124,7 +126,7 @@ private:
                       (heads == 1 || type.strides[1] == width * type.strides[3]);
     if (!(first || sideBySide) || !canPruneMask())
       return {};
-    const auto op = *ir::FusedAttentionOp::of(source_);
+    const auto op = *ir::CgcAttentionOp::of(source_);
     Value *row = nullptr;
     if (first) {
       row = create(OpKind::Slice, {query, 2, 0, 1, 1});
@@ -137,8 +139,8 @@ private:
     }
     Value *rowMask = prunedMask();
     const Arg mask = rowMask ? Arg(rowMask) : source_.arg("attn_mask");
-    Value *attended = create(OpKind::FusedAttention, {row, op.key(), op.value(), mask,
-                                                      !rowMask && op.isCausal(), op.scale()});
+    Value *attended = create(OpKind::CgcAttention, {row, op.key(), op.value(), mask,
+                                                    !rowMask && op.isCausal(), op.scale()});
     return {create(OpKind::View, {attended, Arg::ints(Dims{batch, heads * width})})};
   }
 
@@ -194,13 +196,13 @@ private:
 };
 
 bool prune(Node &node, PatternRewriter &rewriter, bool keepsAttention) {
-  auto rows = ir::RowsOp::of(node);
+  auto rows = ir::CgcRowsOp::of(node);
   if (!rows)
     return false;
   Node &source = *rows->input()->node();
   if (source.kind() != ir::NodeKind::CallFunction)
     return rewriter.notifyMatchFailure(node, "no op computes the rows");
-  if (keepsAttention && source.is(OpKind::FusedAttention))
+  if (keepsAttention && source.is(OpKind::CgcAttention))
     return rewriter.notifyMatchFailure(node, "attention is kept whole");
   std::vector<Node *> readers = rowsReaders(source, node);
   if (readers.empty())

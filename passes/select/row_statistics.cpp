@@ -20,16 +20,16 @@ struct Call {
 std::optional<Call> callWithStatistics(const Value *rows) {
   const Node &node = *rows->node();
   if (auto linear = ir::LinearOp::of(node); linear && linear->weight()->tensor().rank() == 2)
-    return Call{OpKind::FusedLinear,
+    return Call{OpKind::CgcLinear,
                 {linear->input(), linear->weight(), node.arg("bias"), Arg(), "none", true}};
   if (auto norm = ir::LayerNormOp::of(node); norm && norm->normalizedShape().size() == 1)
-    return Call{OpKind::AddLayerNorm,
+    return Call{OpKind::CgcAddLayerNorm,
                 {norm->input(), Arg(), node.arg("weight"), node.arg("bias"), norm->eps(), true}};
   if (auto embedding = ir::EmbeddingOp::of(node))
-    return Call{OpKind::FusedEmbedding, {embedding->indices(), embedding->weight(), Arg(), true}};
-  auto norm = ir::AddLayerNormOp::of(node);
-  if ((norm && !norm->addend() && rows->index() == 1) || node.is(OpKind::FusedLinear) ||
-      node.is(OpKind::NormLinear) || node.is(OpKind::FusedEmbedding))
+    return Call{OpKind::CgcEmbedding, {embedding->indices(), embedding->weight(), Arg(), true}};
+  auto norm = ir::CgcAddLayerNormOp::of(node);
+  if ((norm && !norm->addend() && rows->index() == 1) || node.is(OpKind::CgcLinear) ||
+      node.is(OpKind::CgcNormLinear) || node.is(OpKind::CgcEmbedding))
     return Call{node.op(), node.argsWith("row_statistics", true)};
   return std::nullopt;
 }

@@ -41,7 +41,7 @@ ir::TensorType tokenMajor(ir::TensorType type) {
 }
 
 bool selectAttention(Node &node, PatternRewriter &rewriter) {
-  auto attention = ir::AttentionOp::of(node);
+  auto attention = ir::ScaledDotProductAttentionOp::of(node);
   if (!attention)
     return false;
   if (node.result()->tensor().rank() != 4)
@@ -65,10 +65,10 @@ bool selectAttention(Node &node, PatternRewriter &rewriter) {
   std::vector<Arg> args = {attention->query(),       attention->key(), attention->value(),
                            mask ? Arg(mask) : Arg(), causal,           scale};
   // Calls with broadcast batches or shared heads stay as they are.
-  if (auto inferred = ir::inferResults(OpKind::FusedAttention, args, query.device); !inferred)
+  if (auto inferred = ir::inferResults(OpKind::CgcAttention, args, query.device); !inferred)
     return rewriter.notifyMatchFailure(
         node, [&] { return "cgc.attention refuses it: " + inferred.status().message(); });
-  Node *fused = rewriter.create(OpKind::FusedAttention, std::move(args), node, &node);
+  Node *fused = rewriter.create(OpKind::CgcAttention, std::move(args), node, &node);
   const ir::Dims &sizes = query.sizes;
   Node *split = rewriter.create(
       OpKind::View, {fused->result(), Arg::ints(ir::Dims{sizes[0], sizes[2], sizes[1], sizes[3]})},

@@ -41,7 +41,7 @@ bool selectEmbedding(Node &node, PatternRewriter &rewriter) {
   ir::Value *positions = asMatrix(sum->positions, node, rewriter);
   auto embedding = ir::EmbeddingOp::of(sum->tokens);
   Node *fused =
-      rewriter.create(OpKind::FusedEmbedding,
+      rewriter.create(OpKind::CgcEmbedding,
                       {embedding->indices(), embedding->weight(), positions, false}, node, &node);
   replaceAllUsesWith(rewriter, node.result(), fused->result());
   return true;

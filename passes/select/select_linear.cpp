@@ -26,7 +26,7 @@ struct FusedLinear {
 /// Returns the cgc.linear that computes `value`, without row statistics; nullopt if it is neither
 /// that nor a linear.
 std::optional<FusedLinear> linearOf(const Value *value) {
-  if (auto fused = ir::FusedLinearOp::of(value); fused && !fused->rowStatistics())
+  if (auto fused = ir::CgcLinearOp::of(value); fused && !fused->rowStatistics())
     return FusedLinear{fused->input(), fused->weight(), fused->bias(), fused->residual(),
                        fused->activation().str()};
   auto linear = ir::LinearOp::of(value);
@@ -70,7 +70,7 @@ bool selectQuickGelu(Node &node, PatternRewriter &rewriter) {
     } else if (!isFloating(x->tensor().dtype)) {
       reason = "the operands are not floats";
     } else {
-      Node *fused = rewriter.create(OpKind::QuickGelu, {x}, node, &node);
+      Node *fused = rewriter.create(OpKind::CgcQuickGelu, {x}, node, &node);
       replaceAllUsesWith(rewriter, node.result(), fused->result());
       return true;
     }
@@ -83,7 +83,7 @@ const char *activationOf(const Node &node) {
   switch (node.op()) {
   case OpKind::Gelu:
     return node.arg("approximate") == Arg("tanh") ? "gelu_tanh" : "gelu";
-  case OpKind::QuickGelu:
+  case OpKind::CgcQuickGelu:
     return "quick_gelu";
   case OpKind::Silu:
     return "silu";
@@ -106,7 +106,7 @@ bool takeActivation(Node &node, PatternRewriter &rewriter) {
   if (linear->activation != "none" || linear->residual)
     return rewriter.notifyMatchFailure(node, "the linear has an activation or a residual already");
   linear->activation = activation;
-  Node *fused = rewriter.create(OpKind::FusedLinear, linear->args(), node, &node);
+  Node *fused = rewriter.create(OpKind::CgcLinear, linear->args(), node, &node);
   replaceAllUsesWith(rewriter, node.result(), fused->result());
   return true;
 }
@@ -130,7 +130,7 @@ bool takeResidual(Node &node, PatternRewriter &rewriter) {
       return rewriter.notifyMatchFailure(node, "an operand is broadcast or converted");
     } else {
       linear->residual = residual;
-      Node *fused = rewriter.create(OpKind::FusedLinear, linear->args(), node, &node);
+      Node *fused = rewriter.create(OpKind::CgcLinear, linear->args(), node, &node);
       replaceAllUsesWith(rewriter, node.result(), fused->result());
       return true;
     }

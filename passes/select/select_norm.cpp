@@ -47,7 +47,7 @@ bool selectMixedLayerNorm(Node &node, PatternRewriter &rewriter) {
     return rewriter.notifyMatchFailure(node, "the casts are not from a 16-bit dtype and back");
   const Node &call = norm->node();
   Node *fused = rewriter.create(
-      OpKind::AddLayerNorm,
+      OpKind::CgcAddLayerNorm,
       {input, Arg(), call.arg("weight"), call.arg("bias"), call.arg("eps"), false}, call, &node);
   replaceAllUsesWith(rewriter, node.result(), fused->result(1));
   return true;
@@ -80,7 +80,7 @@ bool selectAddLayerNorm(Node &node, PatternRewriter &rewriter) {
     auto args = [&](const Arg &weight, const Arg &bias) {
       return std::vector<Arg>{input, addend, weight, bias, norm->node->arg("eps"), false};
     };
-    auto inferred = ir::inferResults(OpKind::AddLayerNorm,
+    auto inferred = ir::inferResults(OpKind::CgcAddLayerNorm,
                                      args(norm->node->arg("weight"), norm->node->arg("bias")),
                                      sum->tensor().device);
     if (!inferred) {
@@ -89,7 +89,7 @@ bool selectAddLayerNorm(Node &node, PatternRewriter &rewriter) {
     }
     const Arg weight = rereadBefore(node, norm->weight, rewriter);
     const Arg bias = rereadBefore(node, norm->bias, rewriter);
-    Node *fused = rewriter.create(OpKind::AddLayerNorm, args(weight, bias), node, &node);
+    Node *fused = rewriter.create(OpKind::CgcAddLayerNorm, args(weight, bias), node, &node);
     replaceAllUsesWith(rewriter, sum, fused->result(0));
     replaceAllUsesWith(rewriter, norm->result, fused->result(1));
     return true;
@@ -99,7 +99,7 @@ bool selectAddLayerNorm(Node &node, PatternRewriter &rewriter) {
 
 /// Returns why `norm` is not the 2-norm of `vectors` over the last dimension, with that dimension
 /// kept; null if it is.
-const char *whyNotNormOf(ir::VectorNormOp norm, const Value *vectors) {
+const char *whyNotNormOf(ir::LinalgVectorNormOp norm, const Value *vectors) {
   const std::optional<ir::Dims> dims = norm.dim();
   const int64_t last = vectors->tensor().rank() - 1;
   if (norm.self() != vectors)
@@ -143,7 +143,7 @@ bool selectNormalize(Node &node, PatternRewriter &rewriter) {
     isShared |= !divisor->hasOneUser();
   }
   auto bounded = ir::ClampMinOp::of(divisor);
-  auto norm = bounded ? ir::VectorNormOp::of(bounded->self()) : std::nullopt;
+  auto norm = bounded ? ir::LinalgVectorNormOp::of(bounded->self()) : std::nullopt;
   if (!norm)
     return false;
   if (const char *reason = whyNotNormOf(*norm, vectors))
@@ -157,7 +157,7 @@ bool selectNormalize(Node &node, PatternRewriter &rewriter) {
     return rewriter.notifyMatchFailure(node, "the quotient is rounded or broadcast");
   std::vector<Node *> casts;
   vectors = narrowed(vectors, node.result(), casts);
-  Node *fused = rewriter.create(OpKind::Normalize, {vectors, *eps}, node, &node);
+  Node *fused = rewriter.create(OpKind::CgcNormalize, {vectors, *eps}, node, &node);
   for (Node *cast : casts)
     replaceAllUsesWith(rewriter, cast->result(), fused->result());
   if (casts.empty())

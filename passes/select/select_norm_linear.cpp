@@ -49,7 +49,7 @@ public:
   /// Returns `weight` with its columns scaled and its rows centered.
   Value *centered(const Arg &weight, const Arg &scale) {
     Value *scaled = scale.isNone() ? inF32(weight) : create(OpKind::Mul, {weight, inF32(scale)});
-    return rounded(create(OpKind::CenterRows, {scaled, dtype_}));
+    return rounded(create(OpKind::CgcCenterRows, {scaled, dtype_}));
   }
   /// Returns `bias` plus `weight` times `shift`.
   Arg shifted(const Arg &bias, const Arg &weight, const Arg &shift) {
@@ -67,7 +67,7 @@ private:
 };
 
 bool selectNormLinear(Node &node, PatternRewriter &rewriter) {
-  const bool isFused = node.is(OpKind::FusedLinear);
+  const bool isFused = node.is(OpKind::CgcLinear);
   if (!isFused && !node.is(OpKind::Linear))
     return false;
   const Node *norm = normOf(node.arg("input").value());
@@ -96,7 +96,7 @@ bool selectNormLinear(Node &node, PatternRewriter &rewriter) {
   const Arg newBias = folding.shifted(bias, weight, shift);
   // May replace the op that computes the input.
   Value *statistics = requestRowStatistics(norm->arg("input").value(), rewriter);
-  Node *fused = folding.createNode(OpKind::NormLinear,
+  Node *fused = folding.createNode(OpKind::CgcNormLinear,
                                    {norm->arg("input"), newWeight, newBias,
                                     statistics ? Arg(statistics) : Arg(), norm->arg("eps"),
                                     isFused ? node.arg("activation") : Arg("none"),

@@ -53,8 +53,8 @@ bool selectPatches(Node &node, PatternRewriter &rewriter) {
   int64_t padding = (kMultiple - pixels % kMultiple) % kMultiple;
   if (padding * kMaxGrowth > pixels)
     padding = 0;
-  Value *patches =
-      create(OpKind::Patches, {image, Arg::ints(ir::Dims{kernel[2], kernel[3]}), pixels + padding});
+  Value *patches = create(OpKind::CgcPatches,
+                          {image, Arg::ints(ir::Dims{kernel[2], kernel[3]}), pixels + padding});
   Value *matrix = create(OpKind::View, {weight, Arg::ints(ir::Dims{outputs, pixels})});
   if (padding > 0) {
     Value *zeros =

@@ -17,7 +17,7 @@ using ir::Value;
 /// costs. It also moves one above pointwise ops, for which alone the copy does not pay.
 bool isWorthPruning(const Node &source) {
   return source.kind() == ir::NodeKind::CallFunction &&
-         (source.is(OpKind::FusedAttention) || !ir::rowArgs(source).empty());
+         (source.is(OpKind::CgcAttention) || !ir::rowArgs(source).empty());
 }
 
 /// x[:, 0] is a free view; it becomes a copy only if prune-rows then saves more.
@@ -31,7 +31,7 @@ bool selectFirstRow(Node &node, PatternRewriter &rewriter) {
         node, [&] { return "prune-rows cannot prune " + ir::toString(*sequences->node()); });
   if (!sequences->hasOneUser())
     return rewriter.notifyMatchFailure(node, "other rows are used too");
-  Node *rows = rewriter.create(OpKind::Rows, {sequences, Arg()}, node, &node);
+  Node *rows = rewriter.create(OpKind::CgcRows, {sequences, Arg()}, node, &node);
   replaceAllUsesWith(rewriter, node.result(), rows->result());
   return true;
 }
@@ -68,7 +68,7 @@ bool selectNamedRow(Node &node, PatternRewriter &rewriter) {
   int64_t dim = *argmax->dim();
   if (scores[dim < 0 ? dim + static_cast<int64_t>(scores.size()) : dim] != sizes[1])
     return rewriter.notifyMatchFailure(node, "the argmax is over another number of rows");
-  Node *rows = rewriter.create(OpKind::Rows, {sequences, row}, node, &node);
+  Node *rows = rewriter.create(OpKind::CgcRows, {sequences, row}, node, &node);
   replaceAllUsesWith(rewriter, node.result(), rows->result());
   return true;
 }

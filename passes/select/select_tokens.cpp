@@ -45,21 +45,21 @@ bool selectTokens(Node &node, PatternRewriter &rewriter) {
   if (token->tensor().rank() != 1)
     token = rewriter.create(OpKind::View, {token, Arg::ints(ir::Dims{type.sizes[2]})}, node, &node)
                 ->result();
-  Node *tokens = rewriter.create(OpKind::Tokens, {patches, token, Arg()}, node, &node);
+  Node *tokens = rewriter.create(OpKind::CgcTokens, {patches, token, Arg()}, node, &node);
   replaceAllUsesWith(rewriter, node.result(), tokens->result());
   return true;
 }
 
 bool takePositions(Node &node, PatternRewriter &rewriter) {
-  auto sum = addedPositions(node, OpKind::Tokens, rewriter);
+  auto sum = addedPositions(node, OpKind::CgcTokens, rewriter);
   if (!sum)
     return false;
-  auto tokens = ir::TokensOp::of(sum->tokens);
+  auto tokens = ir::CgcTokensOp::of(sum->tokens);
   if (tokens->positions())
     return rewriter.notifyMatchFailure(node, "the tokens have positions already");
   Value *positions = asMatrix(sum->positions, node, rewriter);
-  Node *fused =
-      rewriter.create(OpKind::Tokens, tokens->node().argsWith("positions", positions), node, &node);
+  Node *fused = rewriter.create(OpKind::CgcTokens, tokens->node().argsWith("positions", positions),
+                                node, &node);
   replaceAllUsesWith(rewriter, node.result(), fused->result());
   return true;
 }

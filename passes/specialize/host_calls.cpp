@@ -20,7 +20,7 @@ public:
   void visit(ir::Module &module) {
     for (auto &graph : module.graphs())
       for (ir::Node &node : llvm::make_early_inc_range(*graph)) {
-        if (auto call = ir::HostCallOp::of(node))
+        if (auto call = ir::CgcHostCallOp::of(node))
           matches_ |= matchesGlob(glob_, call->module());
         if (node.kind() == ir::NodeKind::CallModule)
           visitCall(module, *graph, node);
@@ -48,7 +48,7 @@ private:
       while (!args.empty() && isDefault(args.back(), *body, args.size() - 1))
         args.pop_back();
     ir::Node *call =
-        graph.call(ir::OpKind::HostCall,
+        graph.call(ir::OpKind::CgcHostCall,
                    {ir::Arg(ir::Arg::List{}), ir::Arg(callee->path()), ir::Arg(std::string(method)),
                     ir::Arg(ir::Arg::List{}), ir::Arg(ir::Arg::List{}), ir::Arg(std::move(args))},
                    node.numResults(), node.loc(), &node);

@@ -149,7 +149,7 @@ void Specializer::visitCall(Node &node) {
   // The value it depends on was reported, or is unknown without types.
   if (llvm::any_of(args, [](const Arg &arg) { return dependsOnError(arg); }))
     return diagnoseUntyped(node, args);
-  if (node.is(OpKind::HostCall))
+  if (node.is(OpKind::CgcHostCall))
     return visitHostCall(node, std::move(args));
   numbersFromConstants(node, args);
   bool onHost = ir::hasTrait(node.op(), ir::kHost);

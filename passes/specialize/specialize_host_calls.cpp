@@ -29,7 +29,7 @@ Result<HostResults> Specializer::hostResults(const std::string &function,
 }
 
 void Specializer::visitHostCall(ir::Node &node, std::vector<Arg> args) {
-  const auto call = *ir::HostCallOp::of(node);
+  const auto call = *ir::CgcHostCallOp::of(node);
   if (!call.gives().list().empty())
     return infer(node, std::move(args));
   const Arg::List inputs = args[5].list();

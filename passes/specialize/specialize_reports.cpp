@@ -61,7 +61,7 @@ ir::Cause causeOfRefusal(const Node &node, llvm::ArrayRef<Arg> args) {
     return ir::Cause::DataShape;
   if (node.is(OpKind::Dropout) && named["train"] == Arg(true))
     return ir::Cause::Random;
-  if (node.is(OpKind::Attention))
+  if (node.is(OpKind::ScaledDotProductAttention))
     if (auto p = named["dropout_p"].asNumber(); p && *p != 0)
       return ir::Cause::Random;
   if (node.is(OpKind::BatchNorm) && named["training"] == Arg(true))

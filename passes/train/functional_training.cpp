@@ -102,7 +102,7 @@ private:
                              /*residual=*/Arg(),
                              /*relu=*/false,
                              /*channels_last=*/false};
-    Node *trained = graph_.call(OpKind::BatchNormTrain, std::move(args), hasStatistics ? 5 : 3,
+    Node *trained = graph_.call(OpKind::CgcBatchNormTrain, std::move(args), hasStatistics ? 5 : 3,
                                 node.loc(), &node);
     if (hasStatistics) {
       give(mean, trained->result(3));
@@ -116,7 +116,7 @@ private:
       return replace(node, node.arg("input").value());
     const RandomStates random = readRandomStates(graph_, target_, node);
     Node *dropout =
-        graph_.call(OpKind::TrainDropout,
+        graph_.call(OpKind::CgcDropout,
                     {node.arg("input"), random.seed, random.offset, node.arg("p"), nextStream_++},
                     1, node.loc(), &node);
     random_ = true;

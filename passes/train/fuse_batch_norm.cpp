@@ -11,8 +11,8 @@ using ir::Node;
 using ir::Value;
 
 /// Returns the normalization whose normalized tensor is `value`; nullopt if there is none.
-std::optional<ir::BatchNormTrainOp> normalizationOf(const Value *value) {
-  auto train = ir::BatchNormTrainOp::of(value);
+std::optional<ir::CgcBatchNormTrainOp> normalizationOf(const Value *value) {
+  auto train = ir::CgcBatchNormTrainOp::of(value);
   return train && train->node().result(0) == value ? train : std::nullopt;
 }
 
@@ -57,8 +57,8 @@ bool fuseRelu(Node &node, PatternRewriter &rewriter) {
 /// The candidates are gradients of a normalization whose result a relu read. The kernels compute
 /// the sign of the result again, which saves reading it.
 bool fuseReluBackward(Node &node, PatternRewriter &rewriter) {
-  auto backward = ir::BatchNormBackwardOp::of(node);
-  auto relu = backward ? ir::ReluBackwardOp::of(backward->gradOut()) : std::nullopt;
+  auto backward = ir::CgcBatchNormBackwardOp::of(node);
+  auto relu = backward ? ir::CgcReluBackwardOp::of(backward->gradOut()) : std::nullopt;
   if (!relu || backward->relu())
     return false;
   if (!backward->gradOut()->hasOneUser())

@@ -38,7 +38,7 @@ std::optional<LossScale> addLossScale(StepBuilder &builder, ir::Arg::List gradie
   };
   LossScale result;
   result.inverse = call(OpKind::Reciprocal, {scale});
-  result.norm = call(OpKind::GradientNorm, {ir::Arg(std::move(gradients))});
+  result.norm = call(OpKind::CgcGradientNorm, {ir::Arg(std::move(gradients))});
   result.skip = call(OpKind::LogicalNot, {call(OpKind::IsFinite, {result.norm})});
 
   const auto count = [&](const char *name) {

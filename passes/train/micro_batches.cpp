@@ -257,7 +257,7 @@ private:
               dim - (first < 0 ? first + node.arg("self").value()->tensor().rank() : first));
       break;
     }
-    case OpKind::TrainDropout: {
+    case OpKind::CgcDropout: {
       Arg &stream = args[*schema.find("stream")];
       stream = stream.as<int64_t>() + part * streams_;
       break;

@@ -160,8 +160,9 @@ private:
         one.gradient = call(OpKind::Clamp, {one.gradient, -options_.clipValue, options_.clipValue});
     if (options_.clipNorm == 0)
       return;
-    Value *norm =
-        norm_ && options_.clipValue == 0 ? norm_ : call(OpKind::GradientNorm, {Arg(gradients())});
+    Value *norm = norm_ && options_.clipValue == 0
+                      ? norm_
+                      : call(OpKind::CgcGradientNorm, {Arg(gradients())});
     outputs_.emplace_back(norm);
     names_.emplace_back("gradient_norm");
     // torch.nn.utils.clip_grad_norm_: min(1, most / (norm + 1e-6)).
@@ -253,14 +254,14 @@ private:
     const Arg scale = scale_ ? Arg(scale_) : Arg(), skip = skipArg();
     ir::Node *node =
         options_.rule == OptimizerRule::Sgd
-            ? callNode(OpKind::Sgd,
+            ? callNode(OpKind::CgcSgd,
                        {std::move(parameters), std::move(gradients),
                         states.empty() ? Arg::List() : std::move(states[0]), lr, step_, scale, skip,
                         options_.momentum, options_.dampening, decay, options_.nesterov, copyType})
-            : callNode(OpKind::Adam, {std::move(parameters), std::move(gradients),
-                                      std::move(states[0]), std::move(states[1]), lr, step_, scale,
-                                      skip, options_.beta1, options_.beta2, options_.eps, decay,
-                                      options_.rule == OptimizerRule::AdamW, copyType});
+            : callNode(OpKind::CgcAdam, {std::move(parameters), std::move(gradients),
+                                         std::move(states[0]), std::move(states[1]), lr, step_,
+                                         scale, skip, options_.beta1, options_.beta2, options_.eps,
+                                         decay, options_.rule == OptimizerRule::AdamW, copyType});
     for (size_t i = 0; i < paths.size(); ++i) {
       Value *result = node->result(static_cast<unsigned>(i));
       if (i < members.size())
@@ -282,8 +283,8 @@ private:
           readState(paths.back(), StateRole::Average, parameter.type, parameter.data));
       parameters.emplace_back(one.updated);
     }
-    ir::Node *node = callNode(OpKind::Ema, {std::move(averages), std::move(parameters),
-                                            options_.averageDecay, skipArg()});
+    ir::Node *node = callNode(OpKind::CgcEma, {std::move(averages), std::move(parameters),
+                                               options_.averageDecay, skipArg()});
     for (const auto &[path, result] : llvm::zip_equal(paths, node->results()))
       graph_.addStateWrite(path, &result);
   }

@@ -179,7 +179,7 @@ private:
   /// all that it depends on is kept.
   bool isCheap(const Value &value) const {
     Node &node = *value.node();
-    const bool isNorm = node.is(OpKind::LayerNormStatistics);
+    const bool isNorm = node.is(OpKind::CgcLayerNormStatistics);
     if (isNorm ? value.index() != 0 : !ir::hasTrait(node.op(), ir::kPointwise))
       return false;
     bool kept = true;
@@ -192,7 +192,7 @@ private:
   /// the backward pass reads.
   std::vector<Arg> argsOf(Node &node) const {
     std::vector<Arg> args = node.args().vec();
-    if (const auto norm = ir::LayerNormStatisticsOp::of(node);
+    if (const auto norm = ir::CgcLayerNormStatisticsOp::of(node);
         norm && norm->addend() && isCheapLevel()) {
       args.front() = node.result(3);
       args.back() = Arg();

@@ -18,7 +18,7 @@ BatchState firstDimension(const Node &node, ir::BatchCall::StateOf stateOf) {
   bool fits = true;
   node.forEachInput([&](const Value *value) {
     const ir::TensorType &type = value->tensor();
-    const bool isMask = node.is(OpKind::FusedAttention) && type.rank() < 4;
+    const bool isMask = node.is(OpKind::CgcAttention) && type.rank() < 4;
     const bool isShared = stateOf(*value).kind == BatchState::Shared;
     fits &= isMask ? isShared
                    : stateOf(*value) == BatchState::rows(0) || (isShared && type.sizes[0] == 1);
@@ -92,11 +92,11 @@ BatchState RowStates::stateOf(const Node &node, ir::BatchCall::StateOf stateOf) 
   if (!anyRows && !node.is(OpKind::Arange))
     return ir::hasTrait(node.op(), ir::kPure) ? BatchState() : BatchState::mixed();
   switch (node.op()) {
-  case OpKind::TrainDropout:
+  case OpKind::CgcDropout:
     return stateOf(*node.arg("self").value());
-  case OpKind::FusedAttention: // Selected before the backward pass, as the next two.
-  case OpKind::Patches:
-  case OpKind::Rows:
+  case OpKind::CgcAttention: // Selected before the backward pass, as the next two.
+  case OpKind::CgcPatches:
+  case OpKind::CgcRows:
     return firstDimension(node, stateOf);
   default:
     return ir::batchState(node, batch_, stateOf);

@@ -92,7 +92,7 @@ bool fuseSquaredError(Node &node, PatternRewriter &rewriter) {
     return rewriter.notifyMatchFailure(node, "the difference is broadcast, strided or not of f32");
   const double lossFactor =
       loss->is(OpKind::Mean) ? 1 / static_cast<double>(type.numElements()) : 1;
-  Node *fused = rewriter.create(OpKind::SquaredError, {self, target, lossFactor, inner.factor},
+  Node *fused = rewriter.create(OpKind::CgcSquaredError, {self, target, lossFactor, inner.factor},
                                 difference->node(), &difference->node());
   rewriter.replaceAllUsesWith(loss->result(), fused->result(0));
   rewriter.replaceAllUsesWith(node.result(), fused->result(1));
@@ -106,7 +106,7 @@ bool fuseBiasGradient(Node &node, PatternRewriter &rewriter) {
     return false;
   Value *grad = sum->self();
   const auto found = llvm::find_if(grad->users(), [&](const Node *user) {
-    const auto weight = ir::WeightGradientOp::of(*user);
+    const auto weight = ir::CgcWeightGradientOp::of(*user);
     return weight && weight->gradOut() == grad && !weight->bias();
   });
   if (found == grad->users().end())
@@ -120,7 +120,7 @@ bool fuseBiasGradient(Node &node, PatternRewriter &rewriter) {
       result.sizes.back() != type.sizes.back())
     return rewriter.notifyMatchFailure(node, "it is not the sum over all rows");
   Node &first = node.isBefore(weight) ? node : weight;
-  Node *fused = rewriter.create(OpKind::WeightGradient,
+  Node *fused = rewriter.create(OpKind::CgcWeightGradient,
                                 {grad, weight.arg("input"), DType::F32, true}, weight, &first);
   Value *bias = fused->result(1);
   if (bias->tensor().sizes != result.sizes)

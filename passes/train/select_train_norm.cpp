@@ -35,12 +35,12 @@ bool narrowNorm(Node &node, PatternRewriter &rewriter) {
   if (!to || !isNarrow(node.result()->tensor().dtype) || to->self()->users().size() != 1)
     return false;
   Node &norm = *to->self()->node();
-  if (!norm.is(OpKind::LayerNormStatistics) || to->self() != norm.result() ||
+  if (!norm.is(OpKind::CgcLayerNormStatistics) || to->self() != norm.result() ||
       norm.result()->tensor().dtype != DType::F32 || !norm.arg("dtype").isNone())
     return false;
   std::vector<Arg> args = norm.args().vec();
   args[args.size() - 2] = node.result()->tensor().dtype;
-  Node *narrow = rewriter.create(OpKind::LayerNormStatistics, std::move(args), norm, &norm);
+  Node *narrow = rewriter.create(OpKind::CgcLayerNormStatistics, std::move(args), norm, &norm);
   replaceAllUsesWith(rewriter, node.result(), narrow->result());
   for (unsigned i = 1; i < norm.numResults(); ++i)
     replaceAllUsesWith(rewriter, norm.result(i), narrow->result(i));
@@ -49,7 +49,7 @@ bool narrowNorm(Node &node, PatternRewriter &rewriter) {
 
 /// layer_norm_statistics(x + addend) adds the addend itself, and gives others the sum.
 bool addInput(Node &node, PatternRewriter &rewriter) {
-  const auto norm = ir::LayerNormStatisticsOp::of(node);
+  const auto norm = ir::CgcLayerNormStatisticsOp::of(node);
   if (!norm || norm->addend() || norm->input()->tensor().dtype != DType::F32)
     return false;
   Value *sum = norm->input();
@@ -67,7 +67,7 @@ bool addInput(Node &node, PatternRewriter &rewriter) {
     std::vector<Arg> args = node.args().vec();
     args.front() = input;
     args.back() = addend;
-    Node *fresh = rewriter.create(OpKind::LayerNormStatistics, std::move(args), node, &node);
+    Node *fresh = rewriter.create(OpKind::CgcLayerNormStatistics, std::move(args), node, &node);
     for (unsigned i = 0; i < node.numResults(); ++i)
       replaceAllUsesWith(rewriter, node.result(i), fresh->result(i));
     rewriter.replaceUsesAfter(fresh, sum, fresh->result(3));
@@ -79,7 +79,7 @@ bool addInput(Node &node, PatternRewriter &rewriter) {
 /// Replaces the layer_norm_backward `norm` by one with these arguments in the same place, and
 /// returns it. Further results follow those of `norm`.
 Node *replaceNorm(Node &norm, std::vector<Arg> args, PatternRewriter &rewriter) {
-  Node *fresh = rewriter.create(OpKind::LayerNormBackward, std::move(args), norm, &norm);
+  Node *fresh = rewriter.create(OpKind::CgcLayerNormBackward, std::move(args), norm, &norm);
   for (unsigned i = 0; i < norm.numResults(); ++i)
     replaceAllUsesWith(rewriter, norm.result(i), fresh->result(i));
   return fresh;
@@ -87,7 +87,7 @@ Node *replaceNorm(Node &norm, std::vector<Arg> args, PatternRewriter &rewriter) 
 
 /// layer_norm_backward(to(grad, f32)) reads the 16-bit gradient itself.
 bool readNarrowGradient(Node &node, PatternRewriter &rewriter) {
-  const auto norm = ir::LayerNormBackwardOp::of(node);
+  const auto norm = ir::CgcLayerNormBackwardOp::of(node);
   const auto to = norm ? ir::ToOp::of(*norm->gradOut()->node()) : std::nullopt;
   if (!to || norm->gradOut()->tensor().dtype != DType::F32 || !isNarrow(to->self()->tensor().dtype))
     return false;
@@ -101,7 +101,7 @@ bool readNarrowGradient(Node &node, PatternRewriter &rewriter) {
 bool addResidual(Node &node, PatternRewriter &rewriter) {
   for (const auto &[value, residual] : operandsOfSum(node)) {
     Node &norm = *value->node();
-    if (norm.kind() != ir::NodeKind::CallFunction || !norm.is(OpKind::LayerNormBackward) ||
+    if (norm.kind() != ir::NodeKind::CallFunction || !norm.is(OpKind::CgcLayerNormBackward) ||
         value != norm.result() || value->users().size() != 1 || !norm.arg("residual").isNone() ||
         !norm.arg("copy").isNone() || !residual->node()->isBefore(norm) ||
         residual->tensor().sizes != value->tensor().sizes ||
@@ -122,7 +122,7 @@ bool copyNormGradient(Node &node, PatternRewriter &rewriter) {
   if (!to || !isNarrow(node.result()->tensor().dtype))
     return false;
   Node &norm = *to->self()->node();
-  if (norm.kind() != ir::NodeKind::CallFunction || !norm.is(OpKind::LayerNormBackward) ||
+  if (norm.kind() != ir::NodeKind::CallFunction || !norm.is(OpKind::CgcLayerNormBackward) ||
       to->self() != norm.result() || to->self()->tensor().dtype != DType::F32 ||
       !norm.arg("copy").isNone())
     return false;

@@ -82,7 +82,7 @@ std::vector<Layer> smallLayersOf(const Node &sgd) {
   std::vector<Layer> layers;
   for (const auto &[i, gradient] : llvm::enumerate(gradients)) {
     Node *const source = gradient.value()->node();
-    const auto product = ir::WeightGradientOp::of(*source);
+    const auto product = ir::CgcWeightGradientOp::of(*source);
     if (!product || gradient.value() != source->result(0) || !positions.contains(gradient.value()))
       continue;
     const ir::TensorType &weight = typeOf(i), &grad = product->gradOut()->tensor();
@@ -104,7 +104,7 @@ std::vector<Layer> smallLayersOf(const Node &sgd) {
 
 /// The candidates are steps of SGD. Leaves the parameters of other layers to another step.
 bool fuseLinearUpdates(Node &node, PatternRewriter &rewriter) {
-  const auto sgd = ir::SgdOp::of(node);
+  const auto sgd = ir::CgcSgdOp::of(node);
   if (!sgd)
     return false;
   if (sgd->momentum() != 0 || !node.arg("scale").isNone() || !node.arg("skip").isNone() ||
@@ -131,7 +131,7 @@ bool fuseLinearUpdates(Node &node, PatternRewriter &rewriter) {
     // The last product counts the step.
     const bool counts = before && &layer == &layers.back();
     Node *const update =
-        rewriter.create(OpKind::LinearSgd,
+        rewriter.create(OpKind::CgcLinearSgd,
                         {parameters[layer.weight], layer.bias ? parameters[*layer.bias] : Arg(),
                          layer.gradients->arg("grad_out"), layer.gradients->arg("input"),
                          node.arg("lr"), counts ? Arg(before) : Arg(), sgd->weightDecay()},
@@ -155,7 +155,7 @@ bool fuseLinearUpdates(Node &node, PatternRewriter &rewriter) {
       others.push_back(node.result(i));
     }
   Node *const rest =
-      rewriter.create(OpKind::Sgd,
+      rewriter.create(OpKind::CgcSgd,
                       {std::move(otherParameters), std::move(otherGradients), Arg::List(),
                        node.arg("lr"), node.arg("step"), Arg(), Arg(), 0.0, sgd->dampening(),
                        sgd->weightDecay(), sgd->nesterov(), Arg()},

@@ -32,7 +32,7 @@ struct Part {
 
 /// The part that `node` pads; nullopt if it pads with other numbers or in several dimensions.
 std::optional<Part> partOf(const Node &node) {
-  const auto padded = ir::ConstantPadOp::of(node);
+  const auto padded = ir::ConstantPadNdOp::of(node);
   if (!padded || padded->value() != 0)
     return std::nullopt;
   const ir::Dims pad = padded->pad();
@@ -130,11 +130,11 @@ Value *widened(const Node &node) {
 /// to(weight_gradient(...), f32) becomes weight_gradient in f32.
 bool widenWeightGradient(Node &node, PatternRewriter &rewriter) {
   const Value *value = widened(node);
-  const auto product = value ? ir::WeightGradientOp::of(*value->node()) : std::nullopt;
+  const auto product = value ? ir::CgcWeightGradientOp::of(*value->node()) : std::nullopt;
   if (!product || product->bias())
     return false;
   Node *wide =
-      rewriter.create(OpKind::WeightGradient,
+      rewriter.create(OpKind::CgcWeightGradient,
                       {product->gradOut(), product->input(), DType::F32, false}, node, &node);
   replaceAllUsesWith(rewriter, node.result(), wide->result());
   return true;

@@ -121,7 +121,7 @@ TEST(LoweredCases, CoverEveryOpThatMakesRecords) {
     if (backend::lowering(op).kind == backend::Lowering::Kind::Host ||
         // LibTorch has no such ops; plugin_test.cpp and host_module_test.cpp of tests/e2e compare
         // some.
-        op == ir::OpKind::LibraryOp || op == ir::OpKind::HostCall ||
+        op == ir::OpKind::CgcLibraryOp || op == ir::OpKind::CgcHostCall ||
         // The pass random-numbers replaces these ops; random_numbers_test.cpp runs them.
         op == ir::OpKind::Rand || op == ir::OpKind::RandLike || op == ir::OpKind::Randn ||
         op == ir::OpKind::RandnLike || op == ir::OpKind::Bernoulli)

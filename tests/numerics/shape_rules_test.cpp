@@ -164,7 +164,7 @@ std::string difference(const Grid &grid, const ir::Inferred &expected, const at:
     return "";
   }
   // Attention keeps the order of the query's dimensions; LibTorch's strides depend on the kernel.
-  if (grid.op == ir::OpKind::Attention)
+  if (grid.op == ir::OpKind::ScaledDotProductAttention)
     return "";
   if (!type.isContiguous())
     return "a fresh result must be contiguous";

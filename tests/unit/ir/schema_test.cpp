@@ -8,6 +8,21 @@
 namespace cgc::ir {
 namespace {
 
+TEST(OpKind, EnumeratorsFollowTheText) {
+  static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> kRows[] = {
+#define CGC_OP(Enum, text) {#Enum, text},
+#include "ir/ops.def"
+  };
+  for (const auto &[enumerator, text] : kRows) {
+    const auto [space, name] = llvm::StringRef(text).split('.');
+    std::string expected = space == "prim" ? "prim" : space == "cgc" ? "cgc" : "";
+    for (const char c : name)
+      if (c != '_')
+        expected += c;
+    EXPECT_EQ(enumerator.lower(), expected) << text.str();
+  }
+}
+
 TEST(Schema, ParsesEveryForm) {
   Schema schema =
       parseSchema("(Tensor self, Tensor? mask=none, Tensor[] list, Tensor?[] indices, "

@@ -164,7 +164,7 @@ module @Root class="Root" {
   FakeEvaluator evaluator;
   ASSERT_TRUE(runPasses(*module, "fold", {.evaluator = &evaluator}).isOk());
   const ir::Node &output = *module->findGraph("g")->output();
-  EXPECT_TRUE(output.args()[0].value()->node()->is(ir::OpKind::Attention));
+  EXPECT_TRUE(output.args()[0].value()->node()->is(ir::OpKind::ScaledDotProductAttention));
   EXPECT_EQ(output.args()[1].value()->node()->target(), "folded_neg");
 }
 

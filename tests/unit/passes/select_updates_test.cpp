@@ -30,8 +30,8 @@ TEST(SelectUpdates, TakesManyLayersAtOnce) {
   ASSERT_TRUE(status.isOk()) << status.message();
   int updates = 0;
   for (const ir::Node &node : *module->graphs().front()) {
-    updates += node.is(ir::OpKind::LinearSgd);
-    EXPECT_FALSE(node.is(ir::OpKind::Sgd));
+    updates += node.is(ir::OpKind::CgcLinearSgd);
+    EXPECT_FALSE(node.is(ir::OpKind::CgcSgd));
   }
   EXPECT_EQ(updates, kLayers);
 }
