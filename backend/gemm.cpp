@@ -167,7 +167,7 @@ std::string GemmKernelChoice::name() const {
 }
 
 std::string GemmF32Choice::name() const {
-  return "f32 kernel with split-K " + std::to_string(splitK);
+  return "gemm_f32_" + std::to_string(splitK);
 }
 
 GemmProblem fusedPart(const GemmProblem &problem, const GemmChoice &choice) {

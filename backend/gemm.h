@@ -109,7 +109,7 @@ struct GemmKernelChoice {
 struct GemmF32Choice {
   int64_t splitK; ///< Of kGemmF32Splits.
 
-  /// "f32 kernel with split-K 3"
+  /// "gemm_f32_3", also for a step of SGD
   std::string name() const;
 };
 /// A call of cuBLASLt.

@@ -59,8 +59,11 @@ struct Contender {
 
 /// The name of the op of a GEMM's record in a report, like Choice::name.
 std::string nameOf(const LaunchRecord &record) {
-  if (const auto *launch = std::get_if<KernelLaunch>(&record.op))
+  if (const auto *launch = std::get_if<KernelLaunch>(&record.op)) {
+    if (launch->kernel.starts_with("gemm_f32_") || launch->kernel.starts_with("gemm_sgd_f32_"))
+      return launch->kernel;
     return launch->kernel + " with " + std::to_string(launch->sharedBytes >> 10) + " KiB";
+  }
   const auto &call = std::get<LibraryCall>(record.op);
   return call.algorithm.empty() ? "cuBLASLt's heuristic" : "cuBLASLt, tuned";
 }

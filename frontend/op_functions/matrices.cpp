@@ -38,8 +38,8 @@ Arg matrixNorm(OpImporter &op, const Arg &ord, const Arg &dims) {
   Arg sums = op.emit(
       OpKind::Sum,
       {{"self", op.emit(OpKind::Abs, {{"self", self}})}, {"dim", summed}, {"keepdim", true}});
-  const Arg kept = op.emit(*ord.asNumber() > 0 ? OpKind::Amax : OpKind::Amin,
-                           {{"self", sums}, {"dim", compared}, {"keepdim", true}});
+  Arg kept = op.emit(*ord.asNumber() > 0 ? OpKind::Amax : OpKind::Amin,
+                     {{"self", sums}, {"dim", compared}, {"keepdim", true}});
   return op.chooseBranch(
       op.arg("keepdim"), [&] { return kept; },
       [&] { return op.emit(OpKind::Squeeze, {{"self", kept}, {"dim", dims}}); });
@@ -168,7 +168,7 @@ Arg importBilinear(OpImporter &op) {
 namespace {
 /// The covariances of the rows of 'self', which are observations in columns.
 Arg covariance(OpImporter &op, const Arg &correction) {
-  const Arg self = op.arg("self");
+  Arg self = op.arg("self");
   const Arg isMatrix =
       op.emit(OpKind::Gt, {{"self", op.emit(OpKind::Dim, {{"self", self}})}, {"other", 1}});
   const Arg rows = op.chooseBranch(

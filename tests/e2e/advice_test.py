@@ -59,7 +59,16 @@ def linked_in(target):
     """The sources of the objects in a target, those of libraries that it opens included."""
     inputs = subprocess.run(["ninja", "-C", build, "-t", "inputs", target], check=True, capture_output=True, text=True).stdout
     objects = re.findall(r"^(\S+)/CMakeFiles/(\S+)\.dir/(\S+\.(?:cpp|cu))\.o$", inputs, re.MULTILINE)
-    return {ROOT / folder / source for folder, of, source in objects if of != "cgc_generate_op_views"} & written
+    sources = set()
+    for folder, of, source in objects:
+        if of == "cgc_generate_op_views":
+            continue
+        if re.search(r"_unity_\d+\.cpp$", source):  # A batch of sources.
+            included = re.findall(r'^#include "(.*)"$', (build / folder / source).read_text(), re.MULTILINE)
+            sources |= {ROOT / path for path in included}
+        else:
+            sources.add(ROOT / folder / source)
+    return sources & written
 
 
 def with_headers(sources):
