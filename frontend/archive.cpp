@@ -195,8 +195,8 @@ Status TensorCheck::check() {
 
 Status checkArchive(const std::string &path) {
   CGC_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
-  const Status broken(Code::InvalidFile,
-                      "the directory of the zip is damaged; export or copy the file again");
+  Status broken(Code::InvalidFile,
+                "the directory of the zip is damaged; export or copy the file again");
   const auto entries = zipEntries(file.bytes());
   if (!entries)
     return broken;
