@@ -6,7 +6,6 @@ unnamed namespace of one would hide the constant of a header with the same name,
 compute with another value. The same holds for constants of headers in nested namespaces.
 """
 import re
-import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -32,11 +31,10 @@ def constants(path):
 
 
 declared = defaultdict(set)  # By name: the namespace and the file of each declaration.
-for path in subprocess.check_output(["git", "ls-files", *FOLDERS], text=True).split():
-    if path.endswith((".h", ".cpp")) and Path(path).exists():
-        for namespace, name in constants(path):
-            if path.endswith(".h") or namespace.endswith("::"):
-                declared[name].add((namespace, path))
+for path in (str(path) for folder in FOLDERS for path in Path(folder).rglob("*") if path.suffix in (".h", ".cpp")):
+    for namespace, name in constants(path):
+        if path.endswith(".h") or namespace.endswith("::"):
+            declared[name].add((namespace, path))
 failed = False
 for name, places in sorted(declared.items()):
     for outer, header in places:

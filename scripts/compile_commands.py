@@ -16,6 +16,7 @@ def sources(file):
     return [str(ROOT / path) for path in re.findall(r'^#include "(.*)"$', Path(file).read_text(), re.M)]
 
 
-entries = json.loads(Path(sys.argv[1], "compile_commands.json").read_text())
-json.dump([entry | {"file": source, "command": entry["command"].replace(entry["file"], source)}
-           for entry in entries for source in sources(entry["file"])], sys.stdout, indent=0)
+if __name__ == "__main__":
+    entries = json.loads(Path(sys.argv[1], "compile_commands.json").read_text())
+    json.dump([entry | {"file": source, "command": entry["command"].replace(entry["file"], source)}
+               for entry in entries for source in sources(entry["file"])], sys.stdout, indent=0)

@@ -31,8 +31,7 @@ const OpDef defs::BinaryCrossEntropy = {
     .infer = inferBinaryCrossEntropy,
     .decompose = defineBinaryCrossEntropy,
     .doc = "-weight * (target * log(self) + (1 - target) * log(1 - self)), elementwise and then "
-           "reduced, "
-           "with logarithms of at least -100. self are probabilities.",
+           "reduced, with logarithms of at least -100. self are probabilities.",
 };
 
 } // namespace cgc::ir

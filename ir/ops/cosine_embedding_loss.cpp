@@ -49,8 +49,7 @@ const OpDef defs::CosineEmbeddingLoss = {
     .infer = inferCosineEmbeddingLoss,
     .decompose = defineCosineEmbeddingLoss,
     .doc = "1 - c where target is 1 and max(0, c - margin) where it is -1, reduced; c is the "
-           "cosine of "
-           "input1 and input2 over the last dimension.",
+           "cosine of input1 and input2 over the last dimension.",
 };
 
 } // namespace cgc::ir

@@ -4,10 +4,6 @@
 namespace cgc::ir {
 namespace {
 
-Status inferHingeEmbeddingLoss(const InferArgs &args, rules::Results &results) {
-  return rules::loss(args, {"self", "target"}, results);
-}
-
 /// Both terms count where target is neither 1 nor -1, as in LibTorch.
 Result<Values> defineHingeEmbeddingLoss(OpBuilder &b) {
   const Arg &self = b.arg("self"), &target = b.arg("target");
@@ -22,7 +18,7 @@ Result<Values> defineHingeEmbeddingLoss(OpBuilder &b) {
 const OpDef defs::HingeEmbeddingLoss = {
     .schema = "(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = inferHingeEmbeddingLoss,
+    .infer = rules::pairLoss,
     .decompose = defineHingeEmbeddingLoss,
     .doc = "self where target is 1 and max(0, margin - self) where it is -1, elementwise and then "
            "reduced.",

@@ -6,10 +6,6 @@
 namespace cgc::ir {
 namespace {
 
-Status inferHuberLoss(const InferArgs &args, rules::Results &results) {
-  return rules::loss(args, {"self", "target"}, results);
-}
-
 Result<Values> defineHuberLoss(OpBuilder &b) {
   const double delta = b.number("delta");
   Value *distance = b.call(OpKind::Abs, {b.sub(b.arg("self"), b.arg("target"))});
@@ -24,11 +20,10 @@ Result<Values> defineHuberLoss(OpBuilder &b) {
 const OpDef defs::HuberLoss = {
     .schema = "(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = inferHuberLoss,
+    .infer = rules::pairLoss,
     .decompose = defineHuberLoss,
     .doc = "Half of the squared distance of self and target, and delta * (distance - delta / 2) "
-           "where it "
-           "is above delta; reduced.",
+           "where it is above delta; reduced.",
 };
 
 } // namespace cgc::ir

@@ -40,8 +40,7 @@ const OpDef defs::IndexAdd = {
     .infer = inferIndexAdd,
     .decompose = defineIndexAdd,
     .doc = "self with alpha times each slice of source along dim added to the slice that index "
-           "picks. One "
-           "dtype.",
+           "picks. One dtype.",
 };
 
 } // namespace cgc::ir

@@ -6,10 +6,6 @@
 namespace cgc::ir {
 namespace {
 
-Status inferKlDiv(const InferArgs &args, rules::Results &results) {
-  return rules::loss(args, {"self", "target"}, results);
-}
-
 Result<Values> defineKlDiv(OpBuilder &b) {
   Value *self = b.input("self"), *target = b.input("target");
   if (b.args().boolean("log_target")) {
@@ -28,12 +24,11 @@ Result<Values> defineKlDiv(OpBuilder &b) {
 const OpDef defs::KlDiv = {
     .schema = "(Tensor self, Tensor target, int reduction=1, bool log_target=false) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = inferKlDiv,
+    .infer = rules::pairLoss,
     .decompose = defineKlDiv,
-    .doc = "The Kullback-Leibler divergence of target from the log-probabilities self, elementwise "
-           "and "
-           "then reduced: target * (log(target) - self), or exp(target) * (target - self) with "
-           "log_target.",
+    .doc = "The Kullback-Leibler divergence of target from the log-probabilities self, "
+           "elementwise and then reduced: target * (log(target) - self), or exp(target) * (target "
+           "- self) with log_target.",
 };
 
 } // namespace cgc::ir

@@ -6,10 +6,6 @@
 namespace cgc::ir {
 namespace {
 
-Status inferL1Loss(const InferArgs &args, rules::Results &results) {
-  return rules::loss(args, {"self", "target"}, results);
-}
-
 Result<Values> defineL1Loss(OpBuilder &b) {
   return rules::reduced(b, b.call(OpKind::Abs, {b.sub(b.arg("self"), b.arg("target"))}));
 }
@@ -19,7 +15,7 @@ Result<Values> defineL1Loss(OpBuilder &b) {
 const OpDef defs::L1Loss = {
     .schema = "(Tensor self, Tensor target, int reduction=1) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = inferL1Loss,
+    .infer = rules::pairLoss,
     .decompose = defineL1Loss,
     .doc = "The distance of self and target, reduced.",
 };

@@ -3,6 +3,10 @@
 
 namespace cgc::ir {
 
+Status rules::pairLoss(const InferArgs &args, Results &results) {
+  return loss(args, {"self", "target"}, results);
+}
+
 Status rules::reducedLoss(const InferArgs &args, DType dtype, llvm::ArrayRef<int64_t> sizes,
                           Results &results) {
   const int64_t reduction = args.integer("reduction");

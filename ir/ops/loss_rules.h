@@ -14,6 +14,8 @@ enum : int64_t { kNoReduction, kMeanReduction, kSumReduction };
 /// dimensions.
 Status loss(const InferArgs &args, std::initializer_list<llvm::StringRef> operands,
             Results &results);
+/// As loss() for 'self' and 'target'.
+Status pairLoss(const InferArgs &args, Results &results);
 /// Adds the result of a loss that has `sizes` before the reduction, likewise.
 Status reducedLoss(const InferArgs &args, DType dtype, llvm::ArrayRef<int64_t> sizes,
                    Results &results);

@@ -6,10 +6,6 @@
 namespace cgc::ir {
 namespace {
 
-Status inferMseLoss(const InferArgs &args, rules::Results &results) {
-  return rules::loss(args, {"self", "target"}, results);
-}
-
 Result<Values> defineMseLoss(OpBuilder &b) {
   Value *difference = b.sub(b.arg("self"), b.arg("target"));
   return rules::reduced(b, b.mul(difference, difference));
@@ -20,7 +16,7 @@ Result<Values> defineMseLoss(OpBuilder &b) {
 const OpDef defs::MseLoss = {
     .schema = "(Tensor self, Tensor target, int reduction=1) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = inferMseLoss,
+    .infer = rules::pairLoss,
     .decompose = defineMseLoss,
     .doc = "The squared difference of self and target, reduced.",
 };

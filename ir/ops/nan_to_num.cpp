@@ -28,8 +28,7 @@ const OpDef defs::NanToNum = {
     .infer = rules::unaryFloating,
     .decompose = defineNanToNum,
     .doc = "self with nan for NaN, or 0; posinf and neginf for the infinities, or the largest and "
-           "smallest "
-           "finite number; floating dtypes.",
+           "smallest finite number; floating dtypes.",
 };
 
 } // namespace cgc::ir

@@ -37,8 +37,7 @@ const OpDef defs::Prelu = {
     .infer = inferPrelu,
     .decompose = definePrelu,
     .doc = "self where it is above 0, else weight * self; weight has one number, or one for each "
-           "index of "
-           "dimension 1. Floating dtypes.",
+           "index of dimension 1. Floating dtypes.",
 };
 
 } // namespace cgc::ir

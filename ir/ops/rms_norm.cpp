@@ -33,8 +33,7 @@ const OpDef defs::RmsNorm = {
     .infer = inferRmsNorm,
     .decompose = defineRmsNorm,
     .doc = "input [..., normalized_shape] divided by the root of the mean of its squares over its "
-           "last "
-           "dimensions plus eps, times weight. Everything is computed in f32 for 16 bits.",
+           "last dimensions plus eps, times weight. Everything is computed in f32 for 16 bits.",
 };
 
 } // namespace cgc::ir

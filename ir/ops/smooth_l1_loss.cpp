@@ -6,10 +6,6 @@
 namespace cgc::ir {
 namespace {
 
-Status inferSmoothL1Loss(const InferArgs &args, rules::Results &results) {
-  return rules::loss(args, {"self", "target"}, results);
-}
-
 Result<Values> defineSmoothL1Loss(OpBuilder &b) {
   const double beta = b.number("beta");
   Value *distance = b.call(OpKind::Abs, {b.sub(b.arg("self"), b.arg("target"))});
@@ -25,11 +21,10 @@ Result<Values> defineSmoothL1Loss(OpBuilder &b) {
 const OpDef defs::SmoothL1Loss = {
     .schema = "(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = inferSmoothL1Loss,
+    .infer = rules::pairLoss,
     .decompose = defineSmoothL1Loss,
     .doc = "The distance of self and target less beta / 2, and its square / (2 beta) where it is "
-           "below "
-           "beta; reduced.",
+           "below beta; reduced.",
 };
 
 } // namespace cgc::ir

@@ -6,10 +6,6 @@
 namespace cgc::ir {
 namespace {
 
-Status inferSoftMarginLoss(const InferArgs &args, rules::Results &results) {
-  return rules::loss(args, {"self", "target"}, results);
-}
-
 Result<Values> defineSoftMarginLoss(OpBuilder &b) {
   Value *product = b.mul(b.neg(b.input("target")), b.arg("self"));
   return rules::reduced(b, b.call(OpKind::Log1p, {b.call(OpKind::Exp, {product})}));
@@ -20,7 +16,7 @@ Result<Values> defineSoftMarginLoss(OpBuilder &b) {
 const OpDef defs::SoftMarginLoss = {
     .schema = "(Tensor self, Tensor target, int reduction=1) -> Tensor",
     .traits = kPure | kReduction,
-    .infer = inferSoftMarginLoss,
+    .infer = rules::pairLoss,
     .decompose = defineSoftMarginLoss,
     .doc = "log(1 + exp(-target * self)), reduced.",
 };

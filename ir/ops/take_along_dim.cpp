@@ -49,9 +49,8 @@ const OpDef defs::TakeAlongDim = {
     .traits = kPure | kMove,
     .infer = inferTakeAlongDim,
     .decompose = defineTakeAlongDim,
-    .doc = "The elements of self at the indices along dim; both broadcast in the other dimensions. "
-           "Without "
-           "dim, of the flattened tensors.",
+    .doc = "The elements of self at the indices along dim; both broadcast in the other "
+           "dimensions. Without dim, of the flattened tensors.",
 };
 
 } // namespace cgc::ir

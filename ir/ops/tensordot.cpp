@@ -83,8 +83,7 @@ const OpDef defs::Tensordot = {
     .infer = inferTensordot,
     .decompose = defineTensordot,
     .doc = "The products of self and other, summed over the dimensions dims_self and dims_other, "
-           "which "
-           "pair up; then the other dimensions of self and of other. One floating dtype.",
+           "which pair up; then the other dimensions of self and of other. One floating dtype.",
 };
 
 } // namespace cgc::ir

@@ -10,9 +10,13 @@ import argparse
 import ast
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
+from compile_commands import sources as sources_of  # noqa: E402
+
 LAYERS = ("frontend", "driver", "runtime", "passes", "backend", "tuner", "ir", "support", "tools", "python", "tests")
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 COMMAND = re.compile(r"(?:`|\()cgc ([a-z]+)([^`);]*)|\bcgc ([a-z]+)((?: [A-Z]\w*(?:\.\w+)?)* --[^`);]*)")
@@ -59,16 +63,9 @@ def linked_in(target):
     """The sources of the objects in a target, those of libraries that it opens included."""
     inputs = subprocess.run(["ninja", "-C", build, "-t", "inputs", target], check=True, capture_output=True, text=True).stdout
     objects = re.findall(r"^(\S+)/CMakeFiles/(\S+)\.dir/(\S+\.(?:cpp|cu))\.o$", inputs, re.MULTILINE)
-    sources = set()
-    for folder, of, source in objects:
-        if of == "cgc_generate_op_views":
-            continue
-        if re.search(r"_unity_\d+\.cpp$", source):  # A batch of sources.
-            included = re.findall(r'^#include "(.*)"$', (build / folder / source).read_text(), re.MULTILINE)
-            sources |= {ROOT / path for path in included}
-        else:
-            sources.add(ROOT / folder / source)
-    return sources & written
+    compiled = [(folder, source) for folder, of, source in objects if of != "cgc_generate_op_views"]
+    return {Path(path) for folder, source in compiled
+            for path in sources_of(str((build if "_unity_" in source else ROOT) / folder / source))} & written
 
 
 def with_headers(sources):

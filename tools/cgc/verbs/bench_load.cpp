@@ -23,7 +23,7 @@
 namespace cgc::tool {
 namespace {
 
-constexpr int kMostLoadContexts = 1024, kMaxDevices = 64;
+constexpr int kMaxDevices = 64;
 constexpr double kMaxSeconds = 24 * 60 * 60, kMaxRate = 1e6;
 
 Status checkChoice(const PlanData &plan, const LoadSetting &setting, const LoadChoice &choice) {
@@ -137,7 +137,7 @@ void addLoadOptions(CLI::App &command, LoadChoice &choice,
   add(command.add_option("--contexts", choice.contexts,
                          "Contexts on each device: requests that run at a time"))
       ->type_name("N")
-      ->check(CLI::Range(1, kMostLoadContexts))
+      ->check(CLI::Range(1, kMaxContexts))
       ->capture_default_str();
   add(command.add_option("--devices", choice.devices, "GPUs, from GPU 0 on"))
       ->type_name("N")

@@ -1,6 +1,7 @@
 // cgc memory: the memory that plans need, from their files alone.
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/plan_memory.h"
+#include "runtime/session/session.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/file_arguments.h"
 #include "tools/cgc/report/plan_summary.h"
@@ -17,8 +18,6 @@ namespace cgc::tool {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr int kMostContexts = 1024;
 
 struct MemoryFlags {
   std::vector<std::string> plans;
@@ -136,7 +135,7 @@ Verb addMemory(CLI::App &app) {
   command
       ->add_option("--contexts", options->contexts,
                    "Contexts of each plan: requests that run at a time")
-      ->check(CLI::Range(1, kMostContexts))
+      ->check(CLI::Range(1, kMaxContexts))
       ->capture_default_str();
   command->add_flag("--buckets", options->buckets, "Add a row for each bucket");
   command->add_flag("--json", options->json, "Print the result as JSON");
