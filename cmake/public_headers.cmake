@@ -16,6 +16,7 @@ set(CGC_RUNTIME_HEADERS
   runtime/exec/memory_pool.h
   runtime/plan/plan.h
   runtime/plan/plan_file.h
+  runtime/session/counters.def
   runtime/session/reservation.h
   runtime/session/session.h
   runtime/train/trainer.h)

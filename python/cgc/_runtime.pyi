@@ -1,5 +1,5 @@
 """The C API of libcgc_runtime. Use the package cgc."""
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 _TensorInfo = tuple[str, str, tuple[int, ...], int]
@@ -23,28 +23,7 @@ class Tensor:
     def gpu(self) -> int | None: ...
 
 class Session:
-    def __init__(
-        self,
-        plan: Plan,
-        *,
-        executor: int,
-        devices: Sequence[int],
-        contexts: int,
-        threads: int,
-        max_batch: int,
-        max_waiting: int,
-        timeout_ms: int,
-        capture_on_first_use: bool,
-        memory_limit: int,
-        captured_contexts: int,
-        seed: int,
-        aten_path: str,
-        cublaslt_path: str,
-        reference_path: str,
-        op_libraries: Sequence[str],
-        fallback: str,
-        log: Callable[[int, str], object] | None,
-    ) -> None: ...
+    def __init__(self, plan: Plan, **options: Any) -> None: ...  # Members of cgc_session_options by name.
     def run(self, entry: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], stream: int) -> None: ...
     def prepare(self, entry: str, batch: int) -> None: ...
     def update(self, plan: Plan) -> None: ...

@@ -14,7 +14,7 @@ from ._plan import DTYPES, Entry, PlanShapes, TensorInfo
 
 _EXECUTORS = {"graph": 0, "stream": 1, "reference": 2}  # cgc_executor of cgc.h
 _LOG_LEVELS = ("info", "warning", "error")  # cgc_log_level of cgc.h
-_CAPTURES = {"creation": False, "first_use": True}
+_CAPTURES = {"creation": 0, "first_use": 1}
 Path = Union[str, "os.PathLike[str]"]
 Arrays = Any  # An array, a sequence of arrays in the plan's order, or a mapping from names to arrays.
 
@@ -61,7 +61,7 @@ def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int
             timeout_ms=_milliseconds(timeout), capture_on_first_use=_choice("capture", capture, _CAPTURES),
             memory_limit=memory_limit, captured_contexts=captured_contexts, seed=seed, aten_path=os.fspath(aten_path),
             cublaslt_path=os.fspath(cublaslt_path) or _libraries.cublaslt(), reference_path=os.fspath(reference_path),
-            op_libraries=[os.fspath(library) for library in op_libraries], fallback=os.fspath(fallback),
+            op_libraries=[os.fspath(library) for library in op_libraries], fallback_model=os.fspath(fallback),
             log=None if log is None else lambda level, message: log(_LOG_LEVELS[level], message))
     return Session(os.fspath(path), PlanShapes(plan), session, devices or [0], bool(fallback))
 

@@ -47,24 +47,7 @@ NB_MODULE(_runtime, m) {
       .def_prop_ro("gpu", &Tensor::gpu);
 
   nb::class_<Session>(m, "Session", nb::type_slots(kSessionSlots))
-      .def(
-          "__init__",
-          [](Session *self, const Plan &plan, int executor, std::vector<int32_t> devices,
-             int32_t contexts, int32_t threads, int64_t maxBatch, size_t maxWaiting,
-             int64_t timeoutMs, bool captureOnFirstUse, uint64_t memoryLimit,
-             int32_t capturedContexts, int64_t seed, std::string atenPath, std::string cublasltPath,
-             std::string referencePath, std::vector<std::string> opLibraries, std::string fallback,
-             nb::object log) {
-            new (self) Session(plan, {executor, std::move(devices), contexts, threads, maxBatch,
-                                      maxWaiting, timeoutMs, captureOnFirstUse, memoryLimit,
-                                      capturedContexts, seed, std::move(atenPath),
-                                      std::move(cublasltPath), std::move(referencePath),
-                                      std::move(opLibraries), std::move(fallback), std::move(log)});
-          },
-          "plan"_a, nb::kw_only(), "executor"_a, "devices"_a, "contexts"_a, "threads"_a,
-          "max_batch"_a, "max_waiting"_a, "timeout_ms"_a, "capture_on_first_use"_a,
-          "memory_limit"_a, "captured_contexts"_a, "seed"_a, "aten_path"_a, "cublaslt_path"_a,
-          "reference_path"_a, "op_libraries"_a, "fallback"_a, "log"_a.none())
+      .def(nb::init<const Plan &, const nb::kwargs &>(), "plan"_a, "options"_a)
       .def("run", &Session::run, "entry"_a, "inputs"_a, "outputs"_a, "stream"_a)
       .def("prepare", &Session::prepare, "entry"_a, "batch"_a)
       .def("update", &Session::update, "plan"_a)

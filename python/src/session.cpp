@@ -3,7 +3,12 @@
 
 #include "raise.h"
 
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <deque>
 #include <mutex>
+#include <utility>
 
 namespace nb = nanobind;
 
@@ -21,31 +26,76 @@ void callLog(void *log, cgc_log_level level, const char *message) {
   }
 }
 
+/// Reads keyword arguments. A member that is not given keeps its default.
+class Options final {
+public:
+  explicit Options(const nb::kwargs &given) : given_(given) {}
+
+  template <class T> void take(const char *name, T &member) {
+    if (!given_.contains(name))
+      return;
+    ++taken_;
+    if (!nb::try_cast(given_[name], member))
+      throw nb::type_error(("the option '" + std::string(name) + "' has the wrong type").c_str());
+  }
+  void take(const char *name, cgc_executor &member) {
+    int number = member;
+    take(name, number);
+    member = cgc_executor(number);
+  }
+  /// The text lives as long as the reader.
+  void take(const char *name, const char *&member) {
+    std::string &text = texts_.emplace_back();
+    take(name, text);
+    member = text.c_str();
+  }
+  void takeAll(const char *name, std::vector<const char *> &member) {
+    std::vector<std::string> all;
+    take(name, all);
+    for (std::string &text : all)
+      member.push_back(texts_.emplace_back(std::move(text)).c_str());
+  }
+  /// TypeError if an option is given that nothing took.
+  void finish() const {
+    if (taken_ != given_.size())
+      throw nb::type_error("an option of the session is unknown");
+  }
+
+private:
+  const nb::kwargs &given_;
+  size_t taken_ = 0;
+  std::deque<std::string> texts_; ///< Whose elements stay where they are.
+};
+
 } // namespace
 
-Session::Session(const Plan &plan, const Options &given) : log_(given.log) {
+Session::Session(const Plan &plan, const nb::kwargs &given) {
   cgc_session_options options = CGC_INIT(cgc_session_options);
-  options.executor = cgc_executor(given.executor);
-  options.devices = given.devices.data();
-  options.device_count = given.devices.size();
-  options.contexts = given.contexts;
-  options.threads = given.threads;
-  options.max_batch = given.maxBatch;
-  options.max_waiting = given.maxWaiting;
-  options.timeout_ms = given.timeoutMs;
-  options.capture_on_first_use = given.captureOnFirstUse;
-  options.memory_limit = given.memoryLimit;
-  options.captured_contexts = given.capturedContexts;
-  options.seed = given.seed;
-  options.aten_path = given.atenPath.c_str();
-  options.cublaslt_path = given.cublasltPath.c_str();
-  options.reference_path = given.referencePath.c_str();
+  Options named(given);
+  named.take("executor", options.executor);
+  std::vector<int32_t> devices;
+  named.take("devices", devices);
+  options.devices = devices.data();
+  options.device_count = devices.size();
+  named.take("contexts", options.contexts);
+  named.take("threads", options.threads);
+  named.take("max_batch", options.max_batch);
+  named.take("max_waiting", options.max_waiting);
+  named.take("timeout_ms", options.timeout_ms);
+  named.take("capture_on_first_use", options.capture_on_first_use);
+  named.take("memory_limit", options.memory_limit);
+  named.take("captured_contexts", options.captured_contexts);
+  named.take("seed", options.seed);
+  named.take("aten_path", options.aten_path);
+  named.take("cublaslt_path", options.cublaslt_path);
+  named.take("reference_path", options.reference_path);
+  named.take("fallback_model", options.fallback_model);
   std::vector<const char *> opLibraries;
-  for (const std::string &path : given.opLibraries)
-    opLibraries.push_back(path.c_str());
+  named.takeAll("op_libraries", opLibraries);
   options.op_libraries = opLibraries.data();
   options.op_library_count = opLibraries.size();
-  options.fallback_model = given.fallback.c_str();
+  named.take("log", log_);
+  named.finish();
   if (!log_.is_none()) {
     options.log = callLog;
     options.log_user = log_.ptr();
@@ -116,18 +166,8 @@ nb::dict Session::stats() const {
     return cgc_session_get_stats(session, &stats, error);
   });
   nb::dict named;
-  named["requests"] = stats.requests;
-  named["failures"] = stats.failures;
-  named["splits"] = stats.splits;
-  named["bucket_runs"] = stats.bucket_runs;
-  named["rows"] = stats.rows;
-  named["padded_rows"] = stats.padded_rows;
-  named["waits"] = stats.waits;
-  named["wait_micros"] = stats.wait_micros;
-  named["updates"] = stats.updates;
-  named["fallbacks"] = stats.fallbacks;
-  named["replays"] = stats.replays;
-  named["captures"] = stats.captures;
+#define CGC_SESSION_COUNTER(member, name, help) named[#name] = stats.name;
+#include "runtime/session/counters.def"
   return named;
 }
 

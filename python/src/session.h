@@ -11,29 +11,12 @@
 
 namespace cgc_python {
 
-/// cgc_session_options with owned values. An empty path has its default.
-struct Options {
-  int executor = 0;
-  std::vector<int32_t> devices;
-  int32_t contexts = 0;
-  int32_t threads = 0;
-  int64_t maxBatch = 0;
-  size_t maxWaiting = 0;
-  int64_t timeoutMs = 0;
-  bool captureOnFirstUse = false;
-  uint64_t memoryLimit = 0;
-  int32_t capturedContexts = 0;
-  int64_t seed = 0;
-  std::string atenPath, cublasltPath, referencePath;
-  std::vector<std::string> opLibraries;
-  std::string fallback;
-  nanobind::object log; ///< Called with a level, 0 to 2, and a message; or None.
-};
-
 /// Every member releases the GIL while the runtime works.
 class Session final {
 public:
-  Session(const Plan &plan, const Options &options);
+  /// `options` has members of cgc_session_options by name; those that it lacks have their defaults.
+  /// `log`, or None, is called with a level, 0 to 2, and a message.
+  Session(const Plan &plan, const nanobind::kwargs &options);
   Session(const Session &) = delete;
   Session &operator=(const Session &) = delete;
   ~Session();
@@ -54,7 +37,7 @@ public:
   void close();
   bool closed() const { return closing_; }
 
-  /// Options::log; null if there is none. Borrowed.
+  /// The log; null if there is none. Borrowed.
   PyObject *log() const { return log_.ptr(); }
   /// Closes the session and releases its log.
   void clear();
@@ -64,8 +47,8 @@ private:
   template <class Call> void use(const Call &call) const;
 
   std::atomic<bool> closing_ = false;
-  mutable std::shared_mutex using_; ///< Shared by calls, exclusive to close().
-  nanobind::object log_;            ///< The session calls it.
+  mutable std::shared_mutex using_;         ///< Shared by calls, exclusive to close().
+  nanobind::object log_ = nanobind::none(); ///< The session calls it.
   cgc_session *session_ = nullptr;
 };
 

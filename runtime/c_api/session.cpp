@@ -7,6 +7,13 @@ using namespace cgc::c_api;
 
 static_assert(int(LogLevel::Error) == CGC_LOG_ERROR && int(LogLevel::Info) == CGC_LOG_INFO);
 
+constexpr size_t kNumCounters =
+#define CGC_SESSION_COUNTER(member, name, help) 1 +
+#include "runtime/session/counters.def"
+    0;
+static_assert(sizeof(cgc_session_stats) == sizeof(size_t) + kNumCounters * sizeof(uint64_t),
+              "cgc_session_stats has a member without a row in counters.def");
+
 namespace {
 
 /// The tensors of a call of a host function. Calls of up to eight tensors need no allocation.
@@ -147,10 +154,11 @@ cgc_code cgc_session_get_stats(const cgc_session *session, cgc_session_stats *st
                                cgc_error **error) {
   return call(error, [&]() -> Status {
     CGC_TRY(require(session, "session"));
-    const SessionStats s = session->session.stats();
-    return toCaller({0, s.requests, s.failures, s.splits, s.bucketRuns, s.rows, s.paddedRows,
-                     s.waits, s.waitMicros, s.updates, s.fallbacks, s.replays, s.captures},
-                    stats, "cgc_session_stats");
+    const SessionStats counted = session->session.stats();
+    cgc_session_stats result = {};
+#define CGC_SESSION_COUNTER(member, name, help) result.name = counted.member;
+#include "runtime/session/counters.def"
+    return toCaller(result, stats, "cgc_session_stats");
   });
 }
 

@@ -27,6 +27,15 @@ std::string secondsText(uint64_t micros) {
          fraction;
 }
 
+struct Counter {
+  std::string_view name, help;
+  uint64_t SessionStats::*member;
+};
+constexpr Counter kCounters[] = {
+#define CGC_SESSION_COUNTER(member, name, help) {#name, help, &SessionStats::member},
+#include "runtime/session/counters.def"
+};
+
 class Text final {
 public:
   explicit Text(std::string_view name) : session_("session=\"" + escaped(name) + "\"") {}
@@ -43,42 +52,36 @@ public:
       text_ += "," + std::string(key) + "=\"" + escaped(label) + "\"";
     text_ += "} " + value + "\n";
   }
-  void counter(std::string_view name, std::string_view help, uint64_t value) {
-    family(name, "counter", help);
-    sample(std::to_string(value));
-  }
   std::string take() { return std::move(text_); }
 
 private:
   std::string session_, name_, text_;
 };
 
+void addCounter(Text &text, const Counter &counter, const SessionStats &stats) {
+  constexpr std::string_view kMicros = "_micros";
+  std::string name(counter.name);
+  const bool isTime = name.ends_with(kMicros);
+  if (isTime)
+    name.replace(name.size() - kMicros.size(), kMicros.size(), "_seconds");
+  text.family(name + "_total", "counter", counter.help);
+  const uint64_t value = stats.*counter.member;
+  if (counter.member != &SessionStats::failures)
+    return text.sample(isTime ? secondsText(value) : std::to_string(value));
+  for (size_t code = 1; code < kNumCodes; ++code)
+    text.sample(std::to_string(stats.failuresByCode[code]), {{"code", codeName(Code(code))}});
+}
+
 } // namespace
 
 std::string prometheusText(const SessionStats &stats, const MemoryReport &memory, bool isHealthy,
                            std::string_view name) {
   Text text(name);
-  text.counter("requests_total", "Requests, failed ones included.", stats.requests);
-  text.family("failures_total", "counter", "Requests that failed, by code.");
-  for (size_t code = 1; code < kNumCodes; ++code)
-    text.sample(std::to_string(stats.failuresByCode[code]), {{"code", codeName(Code(code))}});
-  text.counter("splits_total", "Requests that took more than one run of a bucket.", stats.splits);
-  text.counter("bucket_runs_total", "Runs of a bucket.", stats.bucketRuns);
+  for (const Counter &counter : kCounters)
+    addCounter(text, counter, stats);
   text.family("bucket_hits_total", "counter", "Runs of each bucket, by entry and inputs.");
   for (const BucketCount &bucket : stats.buckets)
     text.sample(std::to_string(bucket.runs), {{"entry", bucket.entry}, {"inputs", bucket.inputs}});
-  text.counter("replays_total", "Runs of a bucket that replay a CUDA graph.", stats.replays);
-  text.counter("captures_total", "Buckets that were captured, each time in each context.",
-               stats.captures);
-  text.counter("rows_total", "Rows of requests with a batch.", stats.rows);
-  text.counter("padded_rows_total", "Rows that were computed and that nobody asked for.",
-               stats.paddedRows);
-  text.counter("waits_total", "Requests that found no free context.", stats.waits);
-  text.family("wait_seconds_total", "counter", "Time of requests in the queue.");
-  text.sample(secondsText(stats.waitMicros));
-  text.counter("updates_total", "Plans that were exchanged.", stats.updates);
-  text.counter("fallbacks_total", "Requests that LibTorch ran, because no bucket takes them.",
-               stats.fallbacks);
   text.family("memory_bytes", "gauge", "Memory of the plan that serves requests.");
   for (const auto &[kind, bytes] : {std::pair("weights", memory.weights),
                                     {"arenas", memory.arenas},

@@ -407,19 +407,10 @@ MemoryReport Session::memory() const {
 
 SessionStats Session::stats() const {
   SessionStats stats;
+#define CGC_SESSION_COUNTER(member, name, help) stats.member = impl_->member;
+#include "runtime/session/counters.def"
   for (size_t code = 0; code < kNumCodes; ++code)
-    stats.failures += stats.failuresByCode[code] = impl_->failuresByCode[code];
-  stats.requests = impl_->requests;
-  stats.splits = impl_->splits;
-  stats.bucketRuns = impl_->bucketRuns;
-  stats.rows = impl_->rows;
-  stats.paddedRows = impl_->paddedRows;
-  stats.waits = impl_->waits;
-  stats.waitMicros = impl_->waitMicros;
-  stats.updates = impl_->updates;
-  stats.fallbacks = impl_->fallbacks;
-  stats.replays = impl_->replays;
-  stats.captures = impl_->captures;
+    stats.failuresByCode[code] = impl_->failuresByCode[code];
   const std::lock_guard lock(impl_->mutex);
   for (const auto &[bucket, runs] : impl_->runsOfBuckets)
     stats.buckets.push_back({bucket.first, bucket.second, runs});

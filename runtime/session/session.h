@@ -80,21 +80,9 @@ struct BucketCount {
 
 /// What a session has done since it was created. All counts only grow.
 struct SessionStats {
-  /// Calls of run() and of Reservation::run(), failed ones included.
-  uint64_t requests = 0;
-  uint64_t failures = 0;                               ///< Those that failed.
+#define CGC_SESSION_COUNTER(member, name, help) uint64_t member = 0;
+#include "runtime/session/counters.def"
   std::array<uint64_t, kNumCodes> failuresByCode = {}; ///< Indexed by Code.
-  // Of requests that succeeded:
-  uint64_t splits = 0;     ///< Requests that took more than one run of a bucket.
-  uint64_t bucketRuns = 0; ///< Runs of a bucket, including those that a caller's graph captured.
-  uint64_t replays = 0;    ///< Runs of a bucket that replayed a CUDA graph.
-  uint64_t captures = 0;   ///< Buckets that were captured, each time in each context.
-  uint64_t rows = 0;       ///< Rows of requests with a batch dimension.
-  uint64_t paddedRows = 0; ///< Rows that were computed and that nobody asked for.
-  uint64_t waits = 0;      ///< Requests that found no free context.
-  uint64_t waitMicros = 0; ///< Their time in the queue, in microseconds.
-  uint64_t updates = 0;    ///< Plans that update() and swapWeights() exchanged.
-  uint64_t fallbacks = 0;  ///< Requests that LibTorch ran, by SessionOptions::fallbackModel.
   /// The runs of each bucket, of all plans that the session has served, by entry and inputs.
   std::vector<BucketCount> buckets = {};
 };

@@ -43,6 +43,7 @@ void Session::Impl::countCaptures(PooledContext &context) {
 }
 
 void Session::Impl::countFailure(const Status &status) {
+  ++failures;
   const uint64_t number = ++failuresByCode[size_t(status.code())];
   if (isPowerOfTen(number))
     tell(LogLevel::Warning, [&] {

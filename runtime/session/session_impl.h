@@ -100,9 +100,8 @@ struct Session::Impl {
   std::list<std::shared_ptr<ServedPlan>> retired;
 
   std::array<std::atomic<uint64_t>, kNumCodes> failuresByCode = {};
-  std::atomic<uint64_t> requests = 0, splits = 0, bucketRuns = 0, rows = 0, paddedRows = 0,
-                        waits = 0, waitMicros = 0, updates = 0, fallbacks = 0, replays = 0,
-                        captures = 0;
+#define CGC_SESSION_COUNTER(member, name, help) std::atomic<uint64_t> member = 0;
+#include "runtime/session/counters.def"
   std::atomic<bool> toldOfLoss = false;
   /// The runs of buckets by entry and inputs. Guarded by `mutex`, but for the counters themselves.
   std::map<std::pair<std::string, std::string>, std::atomic<uint64_t>> runsOfBuckets;
