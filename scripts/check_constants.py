@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fails if a constant would hide one of an enclosing namespace from other sources of its batch.
 
-The sources of a library are compiled in batches (cgc_batch_sources() in cmake/cgc_add_library.cmake). A constant in an
+The sources of a library or a test are compiled in batches (cgc_batch_sources() in cmake/cgc_add_library.cmake). A constant in an
 unnamed namespace of one would hide the constant of a header with the same name, so that the sources behind it would
 compute with another value. The same holds for constants of headers in nested namespaces.
 """
@@ -10,7 +10,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-FOLDERS = "runtime support ir passes backend frontend driver tuner tools".split()
+FOLDERS = "runtime support ir passes backend frontend driver tuner tools tests".split()
 
 
 def constants(path):
@@ -25,6 +25,8 @@ def constants(path):
         elif re.match(r"(?:inline |static )*(?:constexpr|const) |enum (?!class)", line) or statement:
             statement += " " + line
         if re.search(r"};" if statement.startswith(" enum") else r"[;{(]", statement):
+            if not statement.startswith(" enum"):
+                statement = re.sub(r"\{.*", "{", statement)  # Without the values.
             for name in re.findall(r"[ ,*](k[A-Z]\w*)(?:\[\w*\])? ?[={,}]", statement):
                 yield "::".join(scopes), name
             statement = ""

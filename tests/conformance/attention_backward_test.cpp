@@ -6,7 +6,7 @@
 namespace cgc::test {
 namespace {
 
-struct Case {
+struct AttentionBackwardCase {
   DType dtype;
   int64_t batch, heads, queries, keys, width;
   bool causal = false;
@@ -15,14 +15,15 @@ struct Case {
 };
 
 /// The operands of a case, and the expected results.
-struct Problem {
-  Case c;
+struct AttentionBackwardProblem {
+  AttentionBackwardCase c;
   double scale;
   std::vector<std::optional<HostTensor>> reads; ///< The gradient of the result, q, k and v.
   std::vector<HostTensor> writes;               ///< The gradients of q, k and v.
   std::vector<double> expected[3], tolerance[3];
 
-  explicit Problem(const Case &c) : c(c), scale(0.3 / std::sqrt(double(c.width))) {
+  explicit AttentionBackwardProblem(const AttentionBackwardCase &c)
+      : c(c), scale(0.3 / std::sqrt(double(c.width))) {
     // A tensor of part `part` of `parts` of each token's columns. NaN fills the memory between the
     // rows of an operand.
     const auto heads = [&](int64_t rows, int64_t part, int64_t parts) {
@@ -111,12 +112,12 @@ private:
 
 class AttentionBackward : public KernelTest {
 protected:
-  void check(const Case &c) {
+  void check(const AttentionBackwardCase &c) {
     SCOPED_TRACE("batch=" + std::to_string(c.batch) + " heads=" + std::to_string(c.heads) +
                  " queries=" + std::to_string(c.queries) + " keys=" + std::to_string(c.keys) +
                  (c.causal ? " causal" : "") + (c.packed ? " packed" : "") +
                  (c.infiniteQueries ? " infinite" : ""));
-    const Problem p(c);
+    const AttentionBackwardProblem p(c);
     const std::vector<HostTensor> got =
         launch({.kernel = named("attention_backward", c.dtype) + "_" + std::to_string(c.width),
                 .blocks = uint64_t(c.heads),

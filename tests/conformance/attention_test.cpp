@@ -11,10 +11,10 @@
 namespace cgc::test {
 namespace {
 
-constexpr DType kHalves[] = {DType::F16, DType::BF16};
+constexpr DType kHalfDTypes[] = {DType::F16, DType::BF16};
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-struct Case {
+struct AttentionCase {
   DType dtype;
   int64_t batch, heads, queries, keys, width;
   bool causal = false;
@@ -41,27 +41,28 @@ double lowest(DType dtype) {
                                 : -double(std::numeric_limits<float>::max());
 }
 
-std::string describe(const Case &c) {
+std::string describeCase(const AttentionCase &c) {
   return "batch=" + std::to_string(c.batch) + " heads=" + std::to_string(c.heads) +
          " queries=" + std::to_string(c.queries) + " keys=" + std::to_string(c.keys) +
          (c.causal ? " causal" : "") + " mask=" + std::to_string(int(c.mask)) +
          (c.packed ? " packed" : "") + (c.nanInLast ? " NaN" : "") +
          (c.growth > 0 ? " growth=" + std::to_string(c.growth) : "") +
-         (c.hiddenRows == Case::NoRow     ? ""
-          : c.hiddenRows == Case::AllRows ? " all"
-                                          : " some") +
+         (c.hiddenRows == AttentionCase::NoRow     ? ""
+          : c.hiddenRows == AttentionCase::AllRows ? " all"
+                                                   : " some") +
          (std::isinf(c.hidden) ? "" : " lowest") + (c.infiniteQueries ? " infinite" : "");
 }
 
 /// The operands of a case, and the expected results.
-struct Problem {
-  Case c;
+struct AttentionProblem {
+  AttentionCase c;
   double scale;
   HostTensor q, k, v, out;
   std::optional<HostTensor> mask;
   std::vector<double> expected, tolerance;
 
-  explicit Problem(const Case &c) : c(c), scale(0.3 / std::sqrt(double(c.width))) {
+  explicit AttentionProblem(const AttentionCase &c)
+      : c(c), scale(0.3 / std::sqrt(double(c.width))) {
     const auto values = [&](int64_t count, unsigned seed) {
       const auto floats = randomFloats(count, seed);
       return decodeAll(c.dtype, encode(c.dtype, floats));
@@ -108,9 +109,9 @@ struct Problem {
                                  {c.queries * c.heads * c.width, c.width, c.heads * c.width, 1})
                    : emptyTensor(c.dtype, sizes);
     const std::vector<int64_t> maskSizes = {c.batch, c.heads, c.queries, c.keys};
-    if (c.mask == Case::Full)
+    if (c.mask == AttentionCase::Full)
       mask = emptyTensor(c.dtype, maskSizes);
-    else if (c.mask == Case::OfKeys)
+    else if (c.mask == AttentionCase::OfKeys)
       mask = emptyTensor(c.dtype, maskSizes, {c.keys, 0, 0, 1});
     if (mask) {
       // Hides some keys; in long rows the whole first chunk; the last key only with all others.
@@ -118,7 +119,8 @@ struct Problem {
       for (size_t i = 0; i < entries.size(); ++i) {
         const int64_t row = i / c.keys, key = i % c.keys;
         if ((key + 1 < c.keys && (key % 5 == 1 || (c.keys > 70 && key < 70))) ||
-            c.hiddenRows == Case::AllRows || (c.hiddenRows == Case::SomeRows && isSome(row)))
+            c.hiddenRows == AttentionCase::AllRows ||
+            (c.hiddenRows == AttentionCase::SomeRows && isSome(row)))
           entries[i] = c.hidden;
       }
       mask = withValues(*mask, entries);
@@ -178,7 +180,7 @@ private:
 
 class AttentionKernels : public KernelTest {
 protected:
-  static void expectAttention(const Problem &problem, const HostTensor &got) {
+  static void expectAttention(const AttentionProblem &problem, const HostTensor &got) {
     for (uint64_t i = 0; i < got.elements(); ++i) {
       const double want = problem.expected[i];
       const int64_t row = i / problem.c.width;
@@ -192,9 +194,9 @@ protected:
   }
 
   /// Launches attention_DTYPE_COLUMNS + suffix.
-  void check(const Problem &p, const std::string &suffix, int64_t warps, int64_t splits) {
-    const Case &c = p.c;
-    SCOPED_TRACE(describe(c) + " warps=" + std::to_string(warps) +
+  void check(const AttentionProblem &p, const std::string &suffix, int64_t warps, int64_t splits) {
+    const AttentionCase &c = p.c;
+    SCOPED_TRACE(describeCase(c) + " warps=" + std::to_string(warps) +
                  " splits=" + std::to_string(splits));
     const int64_t rows = warps / splits * kAttentionQueries;
     expectAttention(p, launch({.kernel = named("attention", c.dtype) + "_" +
@@ -212,9 +214,10 @@ protected:
   }
 
   /// Launches attention_resident_kv_DTYPE_KEYS. With `blocks` 0 there is a CTA for each item.
-  void checkResidentKv(const Problem &p, const ResidentKvShape &shape, uint64_t blocks = 0) {
-    const Case &c = p.c;
-    SCOPED_TRACE(describe(c) + " tiles=" + std::to_string(shape.tiles) +
+  void checkResidentKv(const AttentionProblem &p, const ResidentKvShape &shape,
+                       uint64_t blocks = 0) {
+    const AttentionCase &c = p.c;
+    SCOPED_TRACE(describeCase(c) + " tiles=" + std::to_string(shape.tiles) +
                  " groups=" + std::to_string(shape.groups) +
                  " stages=" + std::to_string(shape.stages) + " blocks=" + std::to_string(blocks));
     const uint64_t items = shape.items(c.batch * c.heads, c.queries);
@@ -230,9 +233,9 @@ protected:
                                .sharedBytes = shape.sharedBytes(c.queries, c.keys)})[0]);
   }
 
-  void checkSplitKv(const Problem &p) {
-    const Case &c = p.c;
-    SCOPED_TRACE(describe(c) + " halves");
+  void checkSplitKv(const AttentionProblem &p) {
+    const AttentionCase &c = p.c;
+    SCOPED_TRACE(describeCase(c) + " halves");
     expectAttention(
         p, launch({.kernel = named("attention_split_kv", c.dtype),
                    .blocks = uint64_t(ResidentKvShape{1, 2, 1}.items(c.batch * c.heads, c.queries)),
@@ -248,17 +251,17 @@ protected:
 class Attention : public AttentionKernels {
 protected:
   /// Checks two divisions of the work, different ones in each call.
-  void checkSome(const Case &c, const std::string &suffix) {
+  void checkSome(const AttentionCase &c, const std::string &suffix) {
     constexpr std::pair<int64_t, int64_t> kCuts[] = {{1, 1}, {3, 1}, {8, 1}, {2, 2},
                                                      {8, 2}, {4, 4}, {8, 4}};
-    const Problem problem(c);
+    const AttentionProblem problem(c);
     for (int i = 0; i < 2; ++i, step_ += 3) {
       const auto &[warps, splits] = kCuts[step_ % std::size(kCuts)];
       check(problem, suffix, warps, splits);
     }
   }
   void checkShapes(int64_t width, const std::string &suffix = "") {
-    for (const DType dtype : kHalves) {
+    for (const DType dtype : kHalfDTypes) {
       // (queries, keys); 400 keys do not fit into the ring.
       for (const auto &[queries, keys] : {std::pair<int64_t, int64_t>{1, 1},
                                           {1, 257},
@@ -270,24 +273,26 @@ protected:
         for (const bool causal : {false, true})
           checkSome({dtype, 1, 2, queries, keys, width, causal}, suffix);
       for (const int64_t keys : {1, 77, 400})
-        for (const Case::Mask mask : {Case::Full, Case::OfKeys})
+        for (const AttentionCase::Mask mask : {AttentionCase::Full, AttentionCase::OfKeys})
           for (const bool causal : {false, true})
             checkSome({dtype, 2, 2, 33, keys, width, causal, mask}, suffix);
       for (const int64_t keys : {3, 77, 130}) {
-        checkSome({dtype, 2, 3, 33, keys, width, false, Case::None, /*packed=*/false}, suffix);
-        checkSome({dtype, 2, 2, 33, keys, width, false, Case::None, true, /*nanInLast=*/true},
+        checkSome({dtype, 2, 3, 33, keys, width, false, AttentionCase::None, /*packed=*/false},
                   suffix);
-        checkSome({dtype, 2, 2, 33, keys, width, false, Case::None, false, true}, suffix);
+        checkSome(
+            {dtype, 2, 2, 33, keys, width, false, AttentionCase::None, true, /*nanInLast=*/true},
+            suffix);
+        checkSome({dtype, 2, 2, 33, keys, width, false, AttentionCase::None, false, true}, suffix);
       }
     }
   }
 
   /// Queries without a visible key, in each division of the work.
   void checkHiddenRows(int64_t width, const std::string &suffix = "") {
-    for (const DType dtype : kHalves)
+    for (const DType dtype : kHalfDTypes)
       for (const int64_t keys : {1, 77, 400})
-        for (const Case::Mask mask : {Case::Full, Case::OfKeys})
-          for (const Case::Rows rows : {Case::SomeRows, Case::AllRows})
+        for (const AttentionCase::Mask mask : {AttentionCase::Full, AttentionCase::OfKeys})
+          for (const AttentionCase::Rows rows : {AttentionCase::SomeRows, AttentionCase::AllRows})
             for (const double hidden : {-kInfinity, lowest(dtype)})
               for (const bool causal : {false, true})
                 checkSome({.dtype = dtype,
@@ -301,7 +306,7 @@ protected:
                            .hiddenRows = rows,
                            .hidden = hidden},
                           suffix);
-    for (const DType dtype : kHalves)
+    for (const DType dtype : kHalfDTypes)
       for (const int64_t keys : {3, 130})
         for (const bool causal : {false, true})
           checkSome({.dtype = dtype,
@@ -377,9 +382,9 @@ TEST_P(Attention, HiddenRowsByTensorCopies) {
 
 class AttentionF32 : public AttentionKernels {
 protected:
-  void check(const Case &c) {
-    SCOPED_TRACE(describe(c) + " width=" + std::to_string(c.width));
-    const Problem p(c);
+  void check(const AttentionCase &c) {
+    SCOPED_TRACE(describeCase(c) + " width=" + std::to_string(c.width));
+    const AttentionProblem p(c);
     const int64_t blocks = (c.queries + kAttentionF32Queries - 1) / kAttentionF32Queries;
     expectAttention(p,
                     launch({.kernel = "attention_f32_" + std::to_string(attentionColumns(c.width)),
@@ -416,10 +421,10 @@ TEST_P(AttentionF32, OddShapes) {
 TEST_P(AttentionF32, MasksAndLayouts) {
   for (const int64_t width : kWidths)
     for (const int64_t keys : {1, 77, 130}) {
-      for (const Case::Mask mask : {Case::Full, Case::OfKeys})
+      for (const AttentionCase::Mask mask : {AttentionCase::Full, AttentionCase::OfKeys})
         for (const bool causal : {false, true})
           check({DType::F32, 2, 2, 33, keys, width, causal, mask});
-      check({DType::F32, 2, 3, 33, keys, width, false, Case::None, /*packed=*/false});
+      check({DType::F32, 2, 3, 33, keys, width, false, AttentionCase::None, /*packed=*/false});
     }
 }
 
@@ -427,8 +432,8 @@ TEST_P(AttentionF32, HiddenRows) {
   for (const int64_t width : kWidths)
     for (const int64_t keys : {1, 77, 130})
       for (const bool causal : {false, true}) {
-        for (const Case::Mask mask : {Case::Full, Case::OfKeys})
-          for (const Case::Rows rows : {Case::SomeRows, Case::AllRows})
+        for (const AttentionCase::Mask mask : {AttentionCase::Full, AttentionCase::OfKeys})
+          for (const AttentionCase::Rows rows : {AttentionCase::SomeRows, AttentionCase::AllRows})
             for (const double hidden : {-kInfinity, lowest(DType::F32)})
               check({.dtype = DType::F32,
                      .batch = 2,
@@ -454,7 +459,8 @@ TEST_P(AttentionF32, HiddenRows) {
 TEST_P(AttentionF32, NanStaysInItsBatch) {
   for (const int64_t keys : {3, 64, 77})
     for (const bool packed : {false, true})
-      check({DType::F32, 2, 2, 33, keys, 64, false, Case::None, packed, /*nanInLast=*/true});
+      check(
+          {DType::F32, 2, 2, 33, keys, 64, false, AttentionCase::None, packed, /*nanInLast=*/true});
 }
 
 class AttentionResidentKv : public AttentionKernels {
@@ -464,14 +470,14 @@ protected:
     skipUnlessGpuRuns(kHopper);
   }
   /// Checks three of 72 divisions of the work, different ones in each call.
-  void checkSome(const Case &c) {
+  void checkSome(const AttentionCase &c) {
     constexpr int64_t kTiles[] = {1, 2, 4};
-    const Problem problem(c);
+    const AttentionProblem problem(c);
     for (int i = 0; i < 3; ++i, step_ += 7)
       checkCut(problem, kTiles[step_ % 3], step_ / 3);
   }
   /// Checks one of 24 divisions for this number of tiles.
-  void checkCut(const Problem &problem, int64_t tiles, unsigned way) {
+  void checkCut(const AttentionProblem &problem, int64_t tiles, unsigned way) {
     constexpr uint64_t kBlocks[] = {0, 3, 1}; // A CTA for each item, three CTAs, or one.
     checkResidentKv(problem, {tiles, 1 + way % 4, 1 + way / 4 % 2}, kBlocks[way / 8 % 3]);
   }
@@ -486,88 +492,92 @@ constexpr int64_t kSomeKeys[] = {1,   5,   50,  64,  65,  77,  81,  100,
                                  127, 128, 136, 197, 208, 209, 257, 272};
 
 TEST_P(AttentionResidentKv, OddNumbersOfKeys) {
-  for (const DType dtype : kHalves)
+  for (const DType dtype : kHalfDTypes)
     for (const int64_t keys : kSomeKeys)
       for (const bool causal : {false, true})
         checkSome({dtype, 2, 2, keys, keys, 64, causal});
 }
 
 TEST_P(AttentionResidentKv, QueriesOtherThanKeys) {
-  for (const DType dtype : kHalves)
+  for (const DType dtype : kHalfDTypes)
     for (const int64_t keys : {5, 77, 100, 257})
       for (const int64_t queries : {1, 63, 130, 330})
-        checkSome({dtype, 1, 2, queries, keys, 64, queries == 130, Case::None, queries != 63});
+        checkSome(
+            {dtype, 1, 2, queries, keys, 64, queries == 130, AttentionCase::None, queries != 63});
 }
 
 /// Covers the rescaling of accumulators, which happens only if scores grow by more than kBaseSlack.
 TEST_P(AttentionResidentKv, ScoresThatGrowAlongTheKeys) {
-  for (const DType dtype : kHalves)
+  for (const DType dtype : kHalfDTypes)
     for (const int growth : {7, 9, 35})
       for (const auto &[queries, keys] :
            {std::pair<int64_t, int64_t>{77, 77}, {100, 128}, {197, 197}, {257, 257}, {64, 272}})
         for (const bool causal : {false, true})
-          checkSome({dtype, 1, 2, queries, keys, 64, causal, Case::None, true, /*nanInLast=*/false,
-                     growth});
+          checkSome({dtype, 1, 2, queries, keys, 64, causal, AttentionCase::None, true,
+                     /*nanInLast=*/false, growth});
 }
 
 /// A single query beyond full tiles.
 TEST_P(AttentionResidentKv, SingleQueries) {
   unsigned way = 0, problems = 0;
-  for (const DType dtype : kHalves)
+  for (const DType dtype : kHalfDTypes)
     for (const int64_t tiles : {2, 3, 4})
       for (const int64_t keys : {1, 5, 77, 100, 197, 257, 272})
         for (const bool causal : {false, true})
           for (const bool nan : {false, true}) {
-            const Problem problem({dtype, 2, 3, tiles * kResidentKvQueries + 1, keys, 64, causal,
-                                   Case::None, problems++ % 3 > 0, nan});
+            const AttentionProblem problem({dtype, 2, 3, tiles * kResidentKvQueries + 1, keys, 64,
+                                            causal, AttentionCase::None, problems++ % 3 > 0, nan});
             for (int i = 0; i < 3; ++i, ++way)
               checkCut(problem, tiles, 7 * way);
           }
   // The lowering's launch for images of ViT-L-14 at batch 8.
-  for (const DType dtype : kHalves)
-    checkResidentKv(Problem({dtype, 8, 16, 257, 257, 64}), {4, 4, 2});
+  for (const DType dtype : kHalfDTypes)
+    checkResidentKv(AttentionProblem({dtype, 8, 16, 257, 257, 64}), {4, 4, 2});
 }
 
 TEST_P(AttentionResidentKv, SplitKv) {
-  for (const DType dtype : kHalves)
+  for (const DType dtype : kHalfDTypes)
     for (const int64_t keys : {145, 152, 197, 208, 257, 280, 288})
       for (const int64_t queries : {1, 63, 130, 257})
         for (const bool nan : {false, true})
-          checkSplitKv(
-              Problem({dtype, 2, 3, queries, keys, 64, false, Case::None, queries != 63, nan}));
+          checkSplitKv(AttentionProblem(
+              {dtype, 2, 3, queries, keys, 64, false, AttentionCase::None, queries != 63, nan}));
   for (const int growth : {7, 9, 35})
-    checkSplitKv(Problem({DType::F16, 1, 2, 70, 257, 64, false, Case::None, true, false, growth}));
+    checkSplitKv(AttentionProblem(
+        {DType::F16, 1, 2, 70, 257, 64, false, AttentionCase::None, true, false, growth}));
 }
 
 /// Queries whose scores are all -infinity, also the single query beyond full tiles.
 TEST_P(AttentionResidentKv, InfiniteQueries) {
   const auto caseOf = [](DType dtype, int64_t queries, int64_t keys, bool causal) {
-    return Case{.dtype = dtype,
-                .batch = 2,
-                .heads = 2,
-                .queries = queries,
-                .keys = keys,
-                .width = 64,
-                .causal = causal,
-                .infiniteQueries = true};
+    return AttentionCase{.dtype = dtype,
+                         .batch = 2,
+                         .heads = 2,
+                         .queries = queries,
+                         .keys = keys,
+                         .width = 64,
+                         .causal = causal,
+                         .infiniteQueries = true};
   };
   unsigned way = 0;
-  for (const DType dtype : kHalves) {
+  for (const DType dtype : kHalfDTypes) {
     for (const int64_t keys : kSomeKeys)
       for (const bool causal : {false, true}) {
         checkSome(caseOf(dtype, 70, keys, causal));
-        checkCut(Problem(caseOf(dtype, 2 * kResidentKvQueries + 1, keys, causal)), 2, way++);
+        checkCut(AttentionProblem(caseOf(dtype, 2 * kResidentKvQueries + 1, keys, causal)), 2,
+                 way++);
       }
     for (const int64_t keys : {145, 257, 288})
-      checkSplitKv(Problem(caseOf(dtype, 70, keys, false)));
+      checkSplitKv(AttentionProblem(caseOf(dtype, 70, keys, false)));
   }
 }
 
 TEST_P(AttentionResidentKv, NanStaysInItsBatch) {
-  for (const DType dtype : kHalves)
+  for (const DType dtype : kHalfDTypes)
     for (const int64_t keys : kSomeKeys)
       for (const bool packed : {false, true})
-        checkSome({dtype, 2, 2, 70, keys, 64, false, Case::None, packed, /*nanInLast=*/true});
+        checkSome(
+            {dtype, 2, 2, 70, keys, 64, false, AttentionCase::None, packed, /*nanInLast=*/true});
 }
 
 } // namespace

@@ -6,7 +6,7 @@
 namespace cgc::test {
 namespace {
 
-struct Case {
+struct BatchNormCase {
   DType dtype;
   std::vector<int64_t> sizes;
   int64_t splits;
@@ -19,25 +19,29 @@ struct Case {
 
 class BatchNorm : public KernelTest {
 protected:
-  static int64_t channelsOf(const Case &c) { return c.isNhwc ? c.sizes.back() : c.sizes[1]; }
-  static int64_t elementsOfChannel(const Case &c) {
+  static int64_t channelsOf(const BatchNormCase &c) {
+    return c.isNhwc ? c.sizes.back() : c.sizes[1];
+  }
+  static int64_t elementsOfChannel(const BatchNormCase &c) {
     return std::accumulate(c.sizes.begin(), c.sizes.end(), int64_t{1}, std::multiplies()) /
            channelsOf(c);
   }
   /// The index in row-major order of element `e` of a channel.
-  static uint64_t index(const Case &c, int64_t channel, int64_t e) {
+  static uint64_t index(const BatchNormCase &c, int64_t channel, int64_t e) {
     const int64_t plane = elementsOfChannel(c) / c.sizes[0], channels = channelsOf(c);
     return c.isNhwc ? e * channels + channel : (e / plane * channels + channel) * plane + e % plane;
   }
-  static HostTensor likeX(const Case &c) { return emptyTensor(c.dtype, c.sizes, {}, c.offset); }
+  static HostTensor likeX(const BatchNormCase &c) {
+    return emptyTensor(c.dtype, c.sizes, {}, c.offset);
+  }
   /// A tensor like x with multiples of 1 / 8 in [-2, 2], of a period that is prime.
-  static HostTensor values(const Case &c, int64_t seed) {
+  static HostTensor values(const BatchNormCase &c, int64_t seed) {
     std::vector<double> values(likeX(c).elements());
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = double((int64_t(i) * 97 + seed) % 1009 % 33 - 16) / 8;
     return withElements(likeX(c), values);
   }
-  static HostTensor ofChannels(const Case &c, const std::vector<double> &period) {
+  static HostTensor ofChannels(const BatchNormCase &c, const std::vector<double> &period) {
     std::vector<double> values(channelsOf(c));
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = period[i % period.size()];
@@ -46,11 +50,11 @@ protected:
   static std::optional<HostTensor> optional(bool is, const HostTensor &tensor) {
     return is ? std::optional(tensor) : std::nullopt;
   }
-  static HostTensor splitsOf(const Case &c, int64_t floats) {
+  static HostTensor splitsOf(const BatchNormCase &c, int64_t floats) {
     return emptyTensor(DType::F32, {channelsOf(c), c.splits, floats});
   }
   /// A launch with a CTA for each split of each channel.
-  std::vector<HostTensor> launchSplits(const std::string &kernel, const Case &c,
+  std::vector<HostTensor> launchSplits(const std::string &kernel, const BatchNormCase &c,
                                        std::vector<std::optional<HostTensor>> reads,
                                        std::vector<HostTensor> writes,
                                        std::vector<int64_t> ints = {},
@@ -65,12 +69,12 @@ protected:
                    .ints = std::move(ints),
                    .floats = std::move(floats)});
   }
-  HostTensor moments(const Case &c, const HostTensor &x) {
+  HostTensor moments(const BatchNormCase &c, const HostTensor &x) {
     return launchSplits("batch_norm_moments", c, {x}, {splitsOf(c, kBatchNormMoments)})[0];
   }
 
   /// Compares the moments of each split with those in double precision, up to `ofVariance`.
-  void checkMoments(const Case &c, const HostTensor &x, double ofVariance = 1e-5) {
+  void checkMoments(const BatchNormCase &c, const HostTensor &x, double ofVariance = 1e-5) {
     const HostTensor result = moments(c, x);
     const int64_t elements = elementsOfChannel(c),
                   step = batchNormSplitElements(elements, c.splits);
@@ -90,7 +94,7 @@ protected:
     expectNear(result, [&](uint64_t i) { return expected[i]; }, ofVariance, 1e-5);
   }
 
-  void checkTrain(const Case &c) {
+  void checkTrain(const BatchNormCase &c) {
     SCOPED_TRACE("plane " + std::to_string(elementsOfChannel(c) / c.sizes[0]) + ", splits " +
                  std::to_string(c.splits));
     constexpr double kMomentum = 0.125, kEps = 1e-3;
@@ -139,7 +143,7 @@ protected:
   }
 
   /// The values are such that no normalized x is 0, or rounds to another side of it.
-  void checkBackward(const Case &c) {
+  void checkBackward(const BatchNormCase &c) {
     SCOPED_TRACE("plane " + std::to_string(elementsOfChannel(c) / c.sizes[0]) + ", splits " +
                  std::to_string(c.splits));
     const HostTensor gradient = values(c, 3), x = values(c, 1),
@@ -197,29 +201,29 @@ CGC_ON_ALL_EXECUTORS(BatchNorm);
 
 /// Planes that are whole vectors of 16 bytes, of 8, and neither; one and several batches of loads
 /// for a thread; splits with few elements and with none.
-const std::vector<std::pair<std::vector<int64_t>, int64_t>> kShapes = {
+const std::vector<std::pair<std::vector<int64_t>, int64_t>> kBatchNormShapes = {
     {{2, 3, 1}, 1},       {{1, 2, 5}, 3},        {{3, 5, 7, 7}, 1},   {{64, 33, 7, 7}, 2},
     {{4, 6, 14, 14}, 2},  {{2, 3, 8}, 4},        {{5, 4, 56, 56}, 3}, {{3, 2, 6, 5, 4}, 2},
     {{7, 1, 99, 101}, 9}, {{2, 2, 128, 160}, 1}, {{16, 70, 4, 4}, 1}};
 
 /// Rows of one tile and of several, the last of them whole or not; one and several batches of loads
 /// for a thread; splits with few rows and with none.
-const std::vector<std::pair<std::vector<int64_t>, int64_t>> kRows = {
+const std::vector<std::pair<std::vector<int64_t>, int64_t>> kBatchNormRows = {
     {{2, 8}, 1},          {{3, 5, 7, 8}, 2},    {{2, 24}, 3},        {{7, 9, 9, 40}, 2},
     {{2, 30, 31, 64}, 3}, {{5, 11, 13, 72}, 1}, {{2, 7, 7, 512}, 2}, {{1, 600, 8}, 1}};
 
 /// Calls f with a case for each dtype and each shape of both orders.
 template <class F> void forCases(F f) {
   for (const DType dtype : kFloats) {
-    for (const auto &[sizes, splits] : kShapes)
-      f(Case{.dtype = dtype, .sizes = sizes, .splits = splits});
-    for (const auto &[sizes, splits] : kRows)
-      f(Case{.dtype = dtype, .sizes = sizes, .splits = splits, .isNhwc = true});
+    for (const auto &[sizes, splits] : kBatchNormShapes)
+      f(BatchNormCase{.dtype = dtype, .sizes = sizes, .splits = splits});
+    for (const auto &[sizes, splits] : kBatchNormRows)
+      f(BatchNormCase{.dtype = dtype, .sizes = sizes, .splits = splits, .isNhwc = true});
   }
 }
 
 TEST_P(BatchNorm, Train) {
-  forCases([&](const Case &c) { checkTrain(c); });
+  forCases([&](const BatchNormCase &c) { checkTrain(c); });
 }
 
 TEST_P(BatchNorm, TrainWithoutParametersOrStatistics) {
@@ -236,7 +240,7 @@ TEST_P(BatchNorm, TrainWithoutParametersOrStatistics) {
 
 TEST_P(BatchNorm, TrainWithReluAndResidual) {
   for (const bool hasResidual : {false, true})
-    forCases([&](Case c) {
+    forCases([&](BatchNormCase c) {
       c.hasResidual = hasResidual;
       c.relu = true;
       checkTrain(c);
@@ -245,7 +249,7 @@ TEST_P(BatchNorm, TrainWithReluAndResidual) {
 
 TEST_P(BatchNorm, Backward) {
   for (const bool relu : {false, true})
-    forCases([&](Case c) {
+    forCases([&](BatchNormCase c) {
       c.relu = relu;
       checkBackward(c);
     });
@@ -266,7 +270,8 @@ TEST_P(BatchNorm, BackwardWithoutParameters) {
 TEST_P(BatchNorm, TensorsThatBeginBetweenVectors) {
   for (const DType dtype : kFloats)
     for (const uint64_t offset : {1, 2, 4}) {
-      Case c{.dtype = dtype, .sizes = {3, 4, 16, 16}, .splits = 2, .relu = true, .offset = offset};
+      BatchNormCase c{
+          .dtype = dtype, .sizes = {3, 4, 16, 16}, .splits = 2, .relu = true, .offset = offset};
       checkBackward(c);
       c.hasResidual = true;
       checkTrain(c);
@@ -277,7 +282,8 @@ TEST_P(BatchNorm, TensorsThatBeginBetweenVectors) {
 /// of their distances from the first, would have no digit of the variance.
 TEST_P(BatchNorm, VarianceDoesNotCancel) {
   for (const bool isNhwc : {false, true}) {
-    const Case c{.dtype = DType::F32, .sizes = {8, 8, 64, 16}, .splits = 3, .isNhwc = isNhwc};
+    const BatchNormCase c{
+        .dtype = DType::F32, .sizes = {8, 8, 64, 16}, .splits = 3, .isNhwc = isNhwc};
     std::vector<double> elements = decodeAll(DType::F32, values(c, 1).bytes);
     for (double &element : elements)
       element += 10000;
@@ -290,7 +296,7 @@ TEST_P(BatchNorm, VarianceDoesNotCancel) {
 
 /// A NaN makes its channel NaN, also after relu.
 TEST_P(BatchNorm, NanGoesThrough) {
-  const Case c{.dtype = DType::BF16, .sizes = {2, 2, 40}, .splits = 1, .relu = true};
+  const BatchNormCase c{.dtype = DType::BF16, .sizes = {2, 2, 40}, .splits = 1, .relu = true};
   std::vector<double> elements(160, 1);
   for (size_t i = 0; i < elements.size(); ++i)
     elements[i] = double(i % 5);

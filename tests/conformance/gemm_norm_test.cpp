@@ -6,7 +6,7 @@
 namespace cgc::test {
 namespace {
 
-constexpr double kEps = 1e-5;
+constexpr double kNormEps = 1e-5;
 
 /// The row statistics of X that gemm_norm needs, in double precision.
 struct Rows {
@@ -44,12 +44,12 @@ protected:
     launch.reads.pop_back();
     launch.reads.push_back(withElements(emptyRowStatistics(p.m, p.k), rowStatisticsOf(p.x, p.m)));
     launch.writes.push_back(emptyRowStatistics(p.m, p.n));
-    launch.floats = {kEps};
+    launch.floats = {kNormEps};
     const std::vector<HostTensor> results = this->launch(launch);
     const HostTensor &y = results[0];
     for (uint64_t i = 0; i < y.elements() && !HasFatalFailure(); ++i) {
       const uint64_t t = i / p.n, f = i % p.n;
-      const double scale = 1 / std::sqrt(rows.variance[t] + kEps);
+      const double scale = 1 / std::sqrt(rows.variance[t] + kNormEps);
       const double scaled = scale * p.sums[i], sum = scaled + (v.bias ? p.bias[f] : 0);
       // The error of the accumulator, then of the scale, whose variance is a difference of two
       // squares.
@@ -160,7 +160,7 @@ SamplePlan GemmNorm::chainOf(const GemmTile &tile, const GemmTile &normTile, DTy
         recordOf("gemm_norm", normTile, dtype, rows, kWidth, kWidth, multiprocessors);
     launch.reads = {x, id(8), kNoTensor, xStatistics};
     launch.writes = {y, yStatistics};
-    launch.floats = {kEps};
+    launch.floats = {kNormEps};
     bucket.records.push_back({launch});
   };
   bucket.records.push_back({Memcpy{id(0), id(2)}});

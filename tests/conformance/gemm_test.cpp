@@ -17,7 +17,7 @@ using testing::IsEmpty;
 constexpr uint64_t kGuard = 512, kWorkspace = 32 << 20;
 constexpr uint8_t kGuardByte = 0xab;
 
-struct Case {
+struct GemmCase {
   DType dtype;
   int64_t m, n, k;
   bool bias = false, residual = false, relu = false;
@@ -25,7 +25,7 @@ struct Case {
   bool tf32 = false;
 };
 
-std::string describe(const Case &c) {
+std::string describeGemm(const GemmCase &c) {
   return std::string(dtypeName(c.dtype)) + " M=" + std::to_string(c.m) +
          " N=" + std::to_string(c.n) + " K=" + std::to_string(c.k) + (c.bias ? " bias" : "") +
          (c.residual ? " residual" : "") + (c.relu ? " relu" : "") +
@@ -33,11 +33,11 @@ std::string describe(const Case &c) {
 }
 
 /// The operands of a case, in the element type.
-struct Numbers {
+struct GemmNumbers {
   std::vector<std::byte> x, weight, bias, residual;
 };
 
-Numbers numbersOf(const Case &c) {
+GemmNumbers numbersOf(const GemmCase &c) {
   const auto make = [&](int64_t count, unsigned seed) {
     return encode(c.dtype, randomFloats(count, seed));
   };
@@ -47,7 +47,8 @@ Numbers numbersOf(const Case &c) {
 
 /// A plan that fills the first part of the arena with guard bytes, writes d into its middle, and
 /// copies that part to the output. The workspace follows it.
-SamplePlan guardedPlan(const Case &c, const Numbers &numbers, std::vector<std::byte> algorithm) {
+SamplePlan guardedPlan(const GemmCase &c, const GemmNumbers &numbers,
+                       std::vector<std::byte> algorithm) {
   SamplePlan sample;
   PlanData &plan = sample.plan;
   plan.target = DeviceKind::Cuda;
@@ -88,7 +89,7 @@ SamplePlan guardedPlan(const Case &c, const Numbers &numbers, std::vector<std::b
 class Gemm : public ExecutorTest {
 protected:
   /// The first part of the arena after a run: d between guard bytes.
-  std::vector<std::byte> compute(const Case &c, const Numbers &numbers,
+  std::vector<std::byte> compute(const GemmCase &c, const GemmNumbers &numbers,
                                  std::vector<std::byte> algorithm = {}) {
     load(guardedPlan(c, numbers, std::move(algorithm)));
     Context context = this->context(GetParam(), /*poison=*/true);
@@ -105,9 +106,9 @@ protected:
     return arena;
   }
 
-  void check(const Case &c) {
-    SCOPED_TRACE(describe(c));
-    const Numbers numbers = numbersOf(c);
+  void check(const GemmCase &c) {
+    SCOPED_TRACE(describeGemm(c));
+    const GemmNumbers numbers = numbersOf(c);
     const std::vector<std::byte> arena = compute(c, numbers);
     EXPECT_THAT(notes_, IsEmpty());
     for (uint64_t i = 0; i < kGuard; ++i) {
@@ -189,8 +190,8 @@ CGC_ON_GPU_EXECUTORS(GemmOfCublasLt);
 
 /// Candidates come from a library handle of their own, as in the tuner.
 TEST_P(GemmOfCublasLt, FrozenAlgorithmsRunAndOthersAreNotedAndReplaced) {
-  const Case c{DType::F16, 77, 768, 768, true};
-  const Numbers numbers = numbersOf(c);
+  const GemmCase c{DType::F16, 77, 768, 768, true};
+  const GemmNumbers numbers = numbersOf(c);
   const Result<Gpu> gpu = findGpu(0);
   ASSERT_TRUE(gpu.isOk());
   Result<std::unique_ptr<CublasLt>> library = CublasLt::open("");
@@ -241,7 +242,7 @@ TEST_P(GemmOfCublasLt, FrozenAlgorithmsRunAndOthersAreNotedAndReplaced) {
 }
 
 TEST_P(GemmOfCublasLt, ALibraryThatIsMissingIsNamed) {
-  const Case c{DType::F32, 3, 4, 4};
+  const GemmCase c{DType::F32, 3, 4, 4};
   const SamplePlan sample = guardedPlan(c, numbersOf(c), {});
   const Result<Plan> plan = Plan::fromMemory(sample.plan, sample.weights);
   ASSERT_TRUE(plan.isOk());
@@ -253,7 +254,7 @@ TEST_P(GemmOfCublasLt, ALibraryThatIsMissingIsNamed) {
 }
 
 TEST_P(Gemm, AWorkspaceThatDoesNotFitComesWithTheMemoryBreakdown) {
-  const Case c{DType::F32, 3, 4, 4};
+  const GemmCase c{DType::F32, 3, 4, 4};
   SamplePlan sample = guardedPlan(c, numbersOf(c), {});
   Bucket &bucket = sample.plan.entries[0].buckets[0];
   bucket.tensors[5].sizes = {int64_t(1) << 46};

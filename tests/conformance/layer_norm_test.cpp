@@ -5,7 +5,7 @@
 namespace cgc::test {
 namespace {
 
-struct Case {
+struct LayerNormCase {
   DType dtype;
   int64_t rows, columns;
   bool weight, bias;
@@ -17,7 +17,7 @@ struct Case {
 
 class LayerNorm : public KernelTest {
 protected:
-  void check(const Case &c) {
+  void check(const LayerNormCase &c) {
     SCOPED_TRACE(std::to_string(c.rows) + "x" + std::to_string(c.columns) +
                  (c.weight ? " weight" : "") + (c.bias ? " bias" : ""));
     const HostTensor matrix = emptyTensor(c.dtype, {c.rows, c.columns}, {}, c.offset),
@@ -87,13 +87,13 @@ protected:
 };
 CGC_ON_ALL_EXECUTORS(LayerNorm);
 
-constexpr std::pair<int64_t, int64_t> kShapes[] = {
+constexpr std::pair<int64_t, int64_t> kLayerNormShapes[] = {
     {1, 1},      {3, 2},    {1, 31},   {2, 33},   {5, 255},  {7, 257},  {50, 768},
     {257, 1024}, {3, 2047}, {3, 2048}, {3, 2049}, {2, 5003}, {70000, 3}};
 
 TEST_P(LayerNorm, OddShapes) {
   for (const DType dtype : kFloats)
-    for (const auto &[rows, columns] : kShapes)
+    for (const auto &[rows, columns] : kLayerNormShapes)
       check({dtype, rows, columns, true, true});
 }
 

@@ -8,10 +8,10 @@ namespace cgc::test {
 namespace {
 
 /// Rows and columns, from the fewest columns to the most of each kernel.
-constexpr std::pair<int64_t, int64_t> kShapes[] = {
+constexpr std::pair<int64_t, int64_t> kTrainedShapes[] = {
     {1, 4},     {3200, 4},  {5, 64},     {77, 512}, {1, 768},  {3200, 768}, {5, 1024},
     {77, 1024}, {77, 1028}, {300, 1028}, {5, 1280}, {1, 2048}, {77, 2048}};
-constexpr double kEps = 1e-5;
+constexpr double kTrainedEps = 1e-5;
 
 /// The values of a dense tensor.
 std::vector<double> valuesOf(const HostTensor &tensor) {
@@ -48,7 +48,7 @@ protected:
              .reads = {x, optional(c.weight, weight), optional(c.bias, bias), std::nullopt},
              .writes = {emptyTensor(c.dtype, {c.rows, c.columns}), statistics, statistics},
              .ints = {c.rows, c.columns},
-             .floats = {kEps}};
+             .floats = {kTrainedEps}};
     std::vector<double> input = valuesOf(x);
     if (c.addend) {
       const HostTensor addend = withRandom(emptyTensor(*c.addend, {c.rows, c.columns}), 4);
@@ -75,7 +75,7 @@ protected:
         squares += std::pow(values[i] - means[r], 2) / double(c.columns);
         largest = std::max(largest, std::abs(values[i]));
       }
-      rstds[r] = 1 / std::sqrt(squares + kEps);
+      rstds[r] = 1 / std::sqrt(squares + kTrainedEps);
       cancelled = std::max(cancelled, 0x1p-21 * largest * rstds[r]);
       for (int64_t i = 0; i < c.columns; ++i)
         y[r * c.columns + i] = (values[i] - means[r]) * rstds[r] * (c.weight ? weights[i] : 1) +
@@ -166,7 +166,7 @@ CGC_ON_ALL_EXECUTORS(LayerNormTrain);
 
 TEST_P(LayerNormTrain, Statistics) {
   for (const DType dtype : kFloats)
-    for (const auto &[rows, columns] : kShapes)
+    for (const auto &[rows, columns] : kTrainedShapes)
       checkStatistics({.dtype = dtype, .rows = rows, .columns = columns});
 }
 
@@ -182,13 +182,13 @@ TEST_P(LayerNormTrain, StatisticsWithoutWeightOrBias) {
 TEST_P(LayerNormTrain, StatisticsOfASum) {
   for (const DType dtype : kFloats)
     for (const DType addend : {DType::F32, dtype})
-      for (const auto &[rows, columns] : kShapes)
+      for (const auto &[rows, columns] : kTrainedShapes)
         checkStatistics({.dtype = dtype, .rows = rows, .columns = columns, .addend = addend});
 }
 
 TEST_P(LayerNormTrain, Backward) {
   for (const DType dtype : kFloats)
-    for (const auto &[rows, columns] : kShapes)
+    for (const auto &[rows, columns] : kTrainedShapes)
       checkBackward({.dtype = dtype, .rows = rows, .columns = columns});
 }
 

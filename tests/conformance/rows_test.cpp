@@ -27,14 +27,14 @@ protected:
 };
 CGC_ON_ALL_EXECUTORS(RowKernels);
 
-constexpr int64_t kRows[] = {1, 3, 77, 257}, kColumns[] = {1, 7, 64, 100, 771, 1024};
+constexpr int64_t kRows[] = {1, 3, 77, 257}, kColumnCounts[] = {1, 7, 64, 100, 771, 1024};
 
 TEST_P(RowKernels, Embedding) {
   constexpr int64_t kTableRows = 11;
   for (const DType dtype : kFloats)
     for (const DType idType : {DType::I64, DType::I32})
       for (const int64_t rows : kRows)
-        for (const int64_t columns : kColumns)
+        for (const int64_t columns : kColumnCounts)
           for (const int64_t positionRows : {int64_t(0), int64_t(1), rows}) {
             // Ids outside the table get the first or the last row.
             std::vector<double> ids(2 * rows);
@@ -91,7 +91,7 @@ TEST_P(RowKernels, Tokens) {
   for (const DType dtype : kFloats)
     for (const int64_t batch : {1, 3})
       for (const int64_t patches : {1, 49, 257})
-        for (const int64_t columns : kColumns)
+        for (const int64_t columns : kColumnCounts)
           for (const bool hasPositions : {false, true}) {
             const HostTensor x = withRandom(emptyTensor(dtype, {batch, patches, columns}), 1),
                              token = withRandom(emptyTensor(dtype, {columns}), 2),
@@ -113,7 +113,7 @@ TEST_P(RowKernels, Tokens) {
 TEST_P(RowKernels, Rows) {
   for (const DType dtype : kFloats)
     for (const int64_t batch : kRows)
-      for (const int64_t columns : kColumns) {
+      for (const int64_t columns : kColumnCounts) {
         constexpr int64_t kCount = 5;
         std::vector<double> indices(batch);
         for (int64_t i = 0; i < batch; ++i)
@@ -260,7 +260,7 @@ TEST_P(RowKernels, RowSums) {
 TEST_P(RowKernels, Normalize) {
   for (const DType dtype : kFloats)
     for (const int64_t rows : kRows)
-      for (const int64_t columns : kColumns) {
+      for (const int64_t columns : kColumnCounts) {
         HostTensor x = withRandom(emptyTensor(dtype, {rows, columns}), 1);
         std::fill_n(x.bytes.begin(), columns * dtypeSize(dtype), std::byte{0}); // A row of zeros.
         const HostTensor y = warpRows(named("normalize", dtype), rows, {x},

@@ -47,7 +47,8 @@ protected:
     if (notes)
       *notes = context.notes();
     const IoTensor &io = plan_->data().entries[0].buckets[0].inputs[0];
-    std::vector<std::byte> x = encode(io.dtype, randomFloats(kM * kNarrow, 99)), y(x.size());
+    std::vector<std::byte> x = encode(io.dtype, randomFloats(kChainM * kChainNarrow, 99)),
+                           y(x.size());
     const TensorView in{x.data(), io.dtype, DeviceKind::Cpu, io.sizes, {}},
         out{y.data(), io.dtype, DeviceKind::Cpu, io.sizes, {}};
     const Status status = context.run("main", {&in, 1}, {&out, 1});

@@ -11,13 +11,13 @@
 namespace cgc::test {
 namespace {
 
-constexpr int64_t kRows = 3;
+constexpr int64_t kTowerRows = 3;
 constexpr int kDepth = 12;
 
 /// Entry "main": y = tower a of x, plus tower b of x, normalized.
 Result<SamplePlan> towers() {
-  const std::string type =
-                        "f32[" + std::to_string(kRows) + "," + std::to_string(kColumns) + "]@cuda",
+  const std::string type = "f32[" + std::to_string(kTowerRows) + "," + std::to_string(kColumns) +
+                           "]@cuda",
                     vector = "f32[" + std::to_string(kColumns) + "]@cuda",
                     shape = "{normalized_shape=[" + std::to_string(kColumns) + "]}";
   std::string text = "module @m {\nparam @gain : " + vector + "\nparam @shift : " + vector +
@@ -63,7 +63,7 @@ Result<SamplePlan> towers() {
 class ParallelTowers : public CudaTest {
 protected:
   static std::vector<float> outputOf(Context &context, std::vector<float> x) {
-    const std::vector<int64_t> sizes = {kRows, kColumns};
+    const std::vector<int64_t> sizes = {kTowerRows, kColumns};
     std::vector<float> y(x.size());
     const TensorView in{x.data(), DType::F32, DeviceKind::Cpu, sizes, {}},
         out{y.data(), DType::F32, DeviceKind::Cpu, sizes, {}};
@@ -94,7 +94,7 @@ TEST_F(ParallelTowers, AreBitEqualToOneChain) {
     }
   Context stream = context(ExecutorKind::Stream);
   for (unsigned run = 0; run < 50; ++run) {
-    const std::vector<float> x = randomFloats(kRows * kColumns, run);
+    const std::vector<float> x = randomFloats(kTowerRows * kColumns, run);
     const std::vector<float> expected = outputOf(stream, x);
     for (const float value : expected)
       ASSERT_FALSE(std::isnan(value));

@@ -10,32 +10,33 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr int64_t kRows = 3;
+constexpr int64_t kCheckedRows = 3;
 
 /// y = norm(x), beside ids of which the last two in each row index 10 places.
 SamplePlan plan() {
   SamplePlan sample;
   sample.plan.target = DeviceKind::Cuda;
   sample.plan.producer = "test";
-  const std::vector<int64_t> sizes = {kRows, kColumns};
+  const std::vector<int64_t> sizes = {kCheckedRows, kColumns};
   Bucket bucket;
   bucket.inputs = {
       {"x", DType::F32, sizes},
       {.name = "ids",
        .dtype = DType::I32,
-       .sizes = {kRows, 3},
-       .indexBounds = {{.end = 10, .offset = 1, .sizes = {kRows, 2}, .strides = {3, 1}}}}};
+       .sizes = {kCheckedRows, 3},
+       .indexBounds = {{.end = 10, .offset = 1, .sizes = {kCheckedRows, 2}, .strides = {3, 1}}}}};
   bucket.outputs = {{"y", DType::F32, sizes}};
   bucket.tensors = {dense(BufferKind::Input, 0, 0, DType::F32, sizes),
                     dense(BufferKind::Output, 0, 0, DType::F32, sizes)};
-  bucket.records = {{layerNorm(DType::F32, kRows, kColumns, id(0), kNoTensor, kNoTensor, id(1))}};
+  bucket.records = {
+      {layerNorm(DType::F32, kCheckedRows, kColumns, id(0), kNoTensor, kNoTensor, id(1))}};
   sample.plan.entries = {{"main", {bucket}}};
   return sample;
 }
 
 class IndexChecks : public CudaTest {
 protected:
-  static constexpr size_t kCount = kRows * kColumns, kIds = 9;
+  static constexpr size_t kCount = kCheckedRows * kColumns, kIds = 9;
 
   void SetUp() override {
     CudaTest::SetUp();
@@ -65,7 +66,7 @@ protected:
               cudaSuccess);
   }
   Status run(Context &context, cudaStream_t stream) const {
-    const std::vector<int64_t> sizes = {kRows, kColumns}, idSizes = {kRows, 3};
+    const std::vector<int64_t> sizes = {kCheckedRows, kColumns}, idSizes = {kCheckedRows, 3};
     const TensorView in[] = {{x(), DType::F32, DeviceKind::Cuda, sizes, {}},
                              {ids(), DType::I32, DeviceKind::Cuda, idSizes, {}}},
                      out{x() + kCount, DType::F32, DeviceKind::Cuda, sizes, {}};

@@ -5,8 +5,6 @@
 namespace cgc::e2e {
 namespace {
 
-const fs::path kSource = test::sourceDir();
-
 class Exporter : public ScriptTest {
 protected:
   Outcome exportModel(std::vector<std::string> arguments) {

@@ -8,7 +8,6 @@
 namespace cgc::e2e {
 namespace {
 
-const fs::path kSource = test::sourceDir();
 using Names = std::vector<std::string>;
 
 class OutputNames : public ToolTest {

@@ -6,12 +6,6 @@
 
 namespace cgc::e2e {
 
-namespace {
-
-const fs::path kSource = test::sourceDir();
-
-} // namespace
-
 Outcome ScriptTest::python(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), kSource / ".venv/bin/python");
   return runProgram(arguments, folder);

@@ -19,7 +19,7 @@ namespace cgc::e2e {
 
 namespace {
 
-const fs::path kSource = test::sourceDir(), kBuild = test::buildDir();
+const fs::path kBuild = test::buildDir();
 const fs::path kTool = kBuild / "bin" / "cgc";
 const fs::path kPython = kSource / ".venv" / "bin" / "python";
 

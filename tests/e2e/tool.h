@@ -17,6 +17,8 @@ namespace cgc::e2e {
 
 namespace fs = std::filesystem;
 
+/// The repository.
+const fs::path kSource = test::sourceDir();
 /// The folder in which the ctest fixture `examples` installs cgc (`prefix`) and builds each of
 /// examples/.
 const fs::path kExamples = test::buildDir() / "examples";

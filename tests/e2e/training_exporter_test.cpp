@@ -5,8 +5,6 @@
 namespace cgc::e2e {
 namespace {
 
-const fs::path kSource = test::sourceDir();
-
 using TrainingExporter = ScriptTest;
 
 TEST_F(TrainingExporter, TheFileIsOpenClipsStep) {

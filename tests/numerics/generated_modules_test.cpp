@@ -19,7 +19,7 @@
 namespace cgc {
 namespace {
 
-struct Input {
+struct GeneratedInput {
   driver::InputSpec spec;
   at::Tensor values;
   TensorView view() const {
@@ -28,9 +28,9 @@ struct Input {
 };
 
 /// "x=f32[2,6,4]", with values that are valid indices of anything if they are integers.
-Input parseInput(const std::string &text) {
+GeneratedInput parseInput(const std::string &text) {
   const size_t equals = text.find('='), bracket = text.find('[');
-  Input input;
+  GeneratedInput input;
   input.spec.name = text.substr(0, equals);
   input.spec.dtype = *parseDType(text.substr(equals + 1, bracket - equals - 1));
   std::istringstream sizes(text.substr(bracket + 1));
@@ -66,12 +66,12 @@ at::Tensor tensorOf(const TensorView &view) {
 
 class GeneratedModules : public testing::Test {
 protected:
-  static Outcome check(const std::string &path, const std::vector<Input> &inputs) {
+  static Outcome check(const std::string &path, const std::vector<GeneratedInput> &inputs) {
     auto root = frontend::importTorchScript(path);
     if (!root.isOk())
       return refusal(root.status());
     driver::CompileOptions options;
-    for (const Input &input : inputs)
+    for (const GeneratedInput &input : inputs)
       options.inputs.push_back(input.spec);
     options.entries = {"forward"};
     options.target = DeviceKind::Cpu;
@@ -90,11 +90,11 @@ protected:
   }
 
   static Outcome compare(const std::string &path, const Plan &plan,
-                         const std::vector<Input> &inputs) {
+                         const std::vector<GeneratedInput> &inputs) {
     std::map<std::string, TensorView> byName;
     std::vector<TensorView> all, used;
     std::vector<std::string> names;
-    for (const Input &input : inputs) {
+    for (const GeneratedInput &input : inputs) {
       byName[input.spec.name] = input.view();
       all.push_back(input.view());
       names.push_back(input.spec.name);
@@ -160,7 +160,7 @@ TEST_F(GeneratedModules, NoneEndsInAnInternalErrorOrAnotherResult) {
     std::istringstream words(line);
     std::string name, kind, word;
     words >> name >> kind;
-    std::vector<Input> inputs;
+    std::vector<GeneratedInput> inputs;
     while (words >> word)
       inputs.push_back(parseInput(word));
     const Outcome outcome = check(folder + "/" + name + ".pt", inputs);

@@ -28,7 +28,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-std::unique_ptr<ir::Module> parsed(const std::string &text) {
+std::unique_ptr<ir::Module> parsedAsIs(const std::string &text) {
   ir::Diagnostics diagnostics;
   auto module = ir::parseModule(text, "case", diagnostics);
   if (!module) {
@@ -52,7 +52,7 @@ struct Variant {
 /// loss is the sum of the products.
 class Case {
 public:
-  explicit Case(const GradientCase &c) : case_(c), module_(parsed(c.graph)) {
+  explicit Case(const GradientCase &c) : case_(c), module_(parsedAsIs(c.graph)) {
     if (!module_)
       return;
     at::Generator random = at::detail::createCPUGenerator(7);
@@ -79,7 +79,7 @@ public:
   /// The gradients of the trained inputs, as cgc computes them. An input without a path to the loss
   /// has zeros.
   std::map<size_t, at::Tensor> gradients(const Variant &variant) const {
-    const auto module = parsed(trainingText(variant));
+    const auto module = parsedAsIs(trainingText(variant));
     std::map<size_t, at::Tensor> gradients;
     if (!module)
       return gradients;

@@ -41,7 +41,7 @@ struct Rule {
   std::unique_ptr<torch::optim::Optimizer> (*make)(Tensors parameters);
 };
 
-constexpr double kLr = 0x1p-6; // An f32 represents it.
+constexpr double kLearningRate = 0x1p-6; // An f32 represents it.
 
 std::unique_ptr<torch::optim::Optimizer> sgd(Tensors parameters, torch::optim::SGDOptions options) {
   return std::make_unique<torch::optim::SGD>(std::move(parameters), std::move(options));
@@ -52,32 +52,38 @@ std::unique_ptr<torch::optim::Optimizer> adam(Tensors parameters,
 }
 
 const Rule kRules[] = {
-    {"Sgd", "cgc.sgd", "", 0, [](Tensors parameters) { return sgd(std::move(parameters), {kLr}); }},
+    {"Sgd", "cgc.sgd", "", 0,
+     [](Tensors parameters) { return sgd(std::move(parameters), {kLearningRate}); }},
     {"SgdWithDecay", "cgc.sgd", "weight_decay=0.05", 0,
      [](Tensors parameters) {
-       return sgd(std::move(parameters), torch::optim::SGDOptions(kLr).weight_decay(0.05));
+       return sgd(std::move(parameters),
+                  torch::optim::SGDOptions(kLearningRate).weight_decay(0.05));
      }},
     {"SgdWithMomentum", "cgc.sgd", "momentum=0.9, dampening=0.25, weight_decay=0.05", 1,
      [](Tensors parameters) {
-       return sgd(std::move(parameters),
-                  torch::optim::SGDOptions(kLr).momentum(0.9).dampening(0.25).weight_decay(0.05));
+       return sgd(std::move(parameters), torch::optim::SGDOptions(kLearningRate)
+                                             .momentum(0.9)
+                                             .dampening(0.25)
+                                             .weight_decay(0.05));
      }},
     {"SgdWithNesterov", "cgc.sgd", "momentum=0.9, nesterov=true", 1,
      [](Tensors parameters) {
        return sgd(std::move(parameters),
-                  torch::optim::SGDOptions(kLr).momentum(0.9).nesterov(true));
+                  torch::optim::SGDOptions(kLearningRate).momentum(0.9).nesterov(true));
      }},
     {"Adam", "cgc.adam", "", 2,
-     [](Tensors parameters) { return adam(std::move(parameters), {kLr}); }},
+     [](Tensors parameters) { return adam(std::move(parameters), {kLearningRate}); }},
     {"AdamWithDecay", "cgc.adam", "beta1=0.85, beta2=0.98, eps=1e-06, weight_decay=0.05", 2,
      [](Tensors parameters) {
-       return adam(std::move(parameters),
-                   torch::optim::AdamOptions(kLr).betas({0.85, 0.98}).eps(1e-6).weight_decay(0.05));
+       return adam(std::move(parameters), torch::optim::AdamOptions(kLearningRate)
+                                              .betas({0.85, 0.98})
+                                              .eps(1e-6)
+                                              .weight_decay(0.05));
      }},
     {"AdamW", "cgc.adam", "weight_decay=0.05, decoupled=true", 2,
      [](Tensors parameters) -> std::unique_ptr<torch::optim::Optimizer> {
        return std::make_unique<torch::optim::AdamW>(
-           std::move(parameters), torch::optim::AdamWOptions(kLr).weight_decay(0.05));
+           std::move(parameters), torch::optim::AdamWOptions(kLearningRate).weight_decay(0.05));
      }},
 };
 
@@ -94,7 +100,7 @@ std::string typeText(const std::string &dtype, const std::vector<int64_t> &sizes
 
 /// A graph @g of one step. Inputs: the lists of parameters, gradients and each moment, lr, step,
 /// scale and skip.
-std::string graphText(const Rule &rule, const std::string &dtype) {
+std::string updateText(const Rule &rule, const std::string &dtype) {
   std::string inputs, types, results;
   std::vector<std::string> lists(2 + rule.moments);
   for (size_t list = 0; list < lists.size(); ++list)
@@ -119,13 +125,13 @@ std::string graphText(const Rule &rule, const std::string &dtype) {
          results + "\n}";
 }
 
-using Case = std::tuple<Rule, std::string, Runner>;
-class Optimizers : public testing::TestWithParam<Case> {};
+using OptimizerCase = std::tuple<Rule, std::string, Runner>;
+class Optimizers : public testing::TestWithParam<OptimizerCase> {};
 
 TEST_P(Optimizers, EqualLibTorch) {
   const auto &[rule, dtypeName, runner] = GetParam();
   const at::ScalarType dtype = dtypeName == "f64" ? at::kDouble : at::kFloat;
-  LoweredGraph graph(graphText(rule, dtypeName), 3, runner.target, runner.executor);
+  LoweredGraph graph(updateText(rule, dtypeName), 3, runner.target, runner.executor);
   ASSERT_TRUE(graph.isOk());
   // Random tensors of the right sizes: parameters, then gradients.
   const Tensors random = graph.randomInputs("g");
@@ -150,7 +156,7 @@ TEST_P(Optimizers, EqualLibTorch) {
       expected[i].mutable_grad() = gradient * kScale;
     }
     inputs.insert(inputs.end(), moments.begin(), moments.end());
-    inputs.push_back(at::scalar_tensor(kLr, at::kFloat));
+    inputs.push_back(at::scalar_tensor(kLearningRate, at::kFloat));
     inputs.push_back(at::scalar_tensor(step, at::kLong));
     inputs.push_back(at::scalar_tensor(kScale, at::kFloat));
     inputs.push_back(at::scalar_tensor(skips, at::kBool));

@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-struct Input {
+struct ReferenceInput {
   std::vector<float> values;
   std::vector<int64_t> sizes;
   TensorView view() { return {values.data(), DType::F32, DeviceKind::Cpu, sizes, {}}; }
@@ -31,7 +31,7 @@ std::vector<float> asFloats(const HostTensor &tensor) {
 TEST(Reference, RunsAMethodAndNamesDictOutputs) {
   auto reference = loadReference(smallModel("dict_output"), DeviceKind::Cpu, std::nullopt);
   ASSERT_TRUE(reference.isOk()) << reference.status().message();
-  Input x{{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {3, 4}};
+  ReferenceInput x{{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {3, 4}};
   TensorView inputs[] = {x.view()};
   auto outputs = (*reference)->run("forward", inputs);
   ASSERT_TRUE(outputs.isOk()) << outputs.status().message();
@@ -45,7 +45,7 @@ TEST(Reference, RunsAMethodAndNamesDictOutputs) {
 TEST(Reference, LeavesInputsAlone) {
   auto reference = loadReference(smallModel("in_place"), DeviceKind::Cpu, std::nullopt);
   ASSERT_TRUE(reference.isOk());
-  Input x{{-1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {3, 4}};
+  ReferenceInput x{{-1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {3, 4}};
   std::vector<float> before = x.values;
   TensorView inputs[] = {x.view()};
   auto outputs = (*reference)->run("forward", inputs);
@@ -56,7 +56,8 @@ TEST(Reference, LeavesInputsAlone) {
 
 TEST(Reference, WidensParametersAndBakedCasts) {
   // The file computes in fp16 and returns fp16; widened, no rounding to fp16 remains.
-  Input x{{0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 1.0f, 1.1f, 1.2f}, {3, 4}};
+  ReferenceInput x{{0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 1.0f, 1.1f, 1.2f},
+                   {3, 4}};
   TensorView inputs[] = {x.view()};
   auto plain = loadReference(smallModel("casts"), DeviceKind::Cpu, std::nullopt);
   auto wide = loadReference(smallModel("casts"), DeviceKind::Cpu, DType::F64);
@@ -75,7 +76,8 @@ TEST(Reference, WidensParametersAndBakedCasts) {
 
 TEST(Reference, NarrowsParametersInputsAndBakedCasts) {
   // The file casts to fp32 before its linear and to fp16 after it.
-  Input x{{0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 1.0f, 1.1f, 1.2f}, {3, 4}};
+  ReferenceInput x{{0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 1.0f, 1.1f, 1.2f},
+                   {3, 4}};
   TensorView inputs[] = {x.view()};
   for (DType dtype : {DType::F16, DType::BF16}) {
     auto narrowed = loadReference(smallModel("casts"), DeviceKind::Cpu, dtype);
@@ -88,7 +90,7 @@ TEST(Reference, NarrowsParametersInputsAndBakedCasts) {
 }
 
 TEST(Reference, WidensTensorsInListsTuplesAndDicts) {
-  Input x{{0, 0, 0, 0}, {1, 4}};
+  ReferenceInput x{{0, 0, 0, 0}, {1, 4}};
   TensorView inputs[] = {x.view()};
   auto wide = loadReference(smallModel("containers"), DeviceKind::Cpu, DType::F64);
   ASSERT_TRUE(wide.isOk()) << wide.status().message();
@@ -108,7 +110,7 @@ TEST(Reference, ReportsMisuse) {
   // LibTorch reports a mismatched shape: one line, without frames.
   auto linear = loadReference(smallModel("called_twice"), DeviceKind::Cpu, std::nullopt);
   ASSERT_TRUE(linear.isOk());
-  Input x{{1, 2, 3}, {1, 3}};
+  ReferenceInput x{{1, 2, 3}, {1, 3}};
   TensorView inputs[] = {x.view()};
   auto failed = (*linear)->run("forward", inputs);
   EXPECT_EQ(failed.status().code(), Code::Failed);

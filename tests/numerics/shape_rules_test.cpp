@@ -142,8 +142,8 @@ bool sameLayout(const TensorType &type, at::IntArrayRef strides) {
 }
 
 /// Returns why one result differs; empty if it does not.
-std::string difference(const Grid &grid, const ir::Inferred &expected, const at::Tensor &actual,
-                       const Call &call) {
+std::string typeDifference(const Grid &grid, const ir::Inferred &expected, const at::Tensor &actual,
+                           const Call &call) {
   const TensorType &type = expected.type;
   if (!actual.defined()) // LibTorch returns no empty tensor; cgc does.
     return type.numElements() == 0 ? "" : "LibTorch gives no tensor";
@@ -225,7 +225,7 @@ TEST_P(ShapeRules, AgreeWithLibTorch) {
       continue;
     }
     for (size_t i = 0; i < actual->size(); ++i) {
-      std::string why = difference(grid, (*inferred)[i], (*actual)[i], call);
+      std::string why = typeDifference(grid, (*inferred)[i], (*actual)[i], call);
       if (!why.empty()) {
         ++failures;
         ADD_FAILURE() << line << "\ncgc's result " << i << " is "

@@ -78,7 +78,7 @@ TEST(SeparateBuffers, GiveTheSameBits) {
   }
 }
 
-constexpr const char *kSgd = "rule=sgd,lr=0.05";
+constexpr const char *kPlainSgd = "rule=sgd,lr=0.05";
 
 /// Steps that compute their batch in micro-batches.
 class MicroBatches : public testing::Test {
@@ -139,9 +139,9 @@ INSTANTIATE_TEST_SUITE_P(Models, MicroBatchesOfPairs,
 
 TEST_F(MicroBatches, NeedLessMemory) {
   TrainingStep whole, halves, quarters;
-  start(whole, std::nullopt, "train_transformer", dropping_, kSgd);
-  start(halves, 2, "train_transformer", dropping_, kSgd);
-  start(quarters, 4, "train_transformer", dropping_, kSgd);
+  start(whole, std::nullopt, "train_transformer", dropping_, kPlainSgd);
+  start(halves, 2, "train_transformer", dropping_, kPlainSgd);
+  start(quarters, 4, "train_transformer", dropping_, kPlainSgd);
   ASSERT_FALSE(testing::Test::HasFatalFailure());
   EXPECT_LT(arenaBytes(halves), arenaBytes(whole) * 0.65);
   EXPECT_LT(arenaBytes(quarters), arenaBytes(whole) * 0.4);

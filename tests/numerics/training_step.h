@@ -5,6 +5,7 @@
 #include "frontend/frontend.h"
 #include "runtime/base/training_names.h"
 #include "runtime/exec/engine.h"
+#include "tests/numerics/lowered_graph.h"
 #include "tests/numerics/optimizer_of.h"
 #include "tests/numerics/test_models.h"
 #include "tests/paths.h"
@@ -19,10 +20,6 @@ namespace cgc::test {
 /// The dtypes of inputs, outputs and states.
 inline constexpr std::pair<DType, c10::ScalarType> kTypes[] = {
     {DType::F32, at::kFloat}, {DType::I64, at::kLong}, {DType::F16, at::kHalf}};
-
-inline c10::ScalarType torchType(DType dtype) {
-  return std::ranges::find(kTypes, dtype, &std::pair<DType, c10::ScalarType>::first)->second;
-}
 
 inline TensorView viewOf(const at::Tensor &tensor) {
   return {

@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::StartsWith;
 
-const auto kGemm = StartsWith("kernel gemm_f16_");
+const auto kGemmGraph = StartsWith("kernel gemm_f16_");
 const std::string kLibrary = "cublaslt.matmul";
 
 /// A cgc.linear and the lines that compute its operands.
@@ -43,9 +43,6 @@ struct Linear {
 GemmCall callOf(const Bucket &bucket) {
   return *gemmCall(std::get<LibraryCall>(bucket.records[0].op), bucket.tensors);
 }
-KernelLaunch launchOf(const Bucket &bucket, size_t record) {
-  return std::get<KernelLaunch>(bucket.records[record].op);
-}
 const TensorRef &tensorOf(const Bucket &bucket, TensorId id) {
   return bucket.tensors[static_cast<uint32_t>(id)];
 }
@@ -64,7 +61,7 @@ TEST(LowerGemm, ALargeOneIsTheLibrarysIfItFusesAll) {
         linear.residual = linear.result;
       const Bucket bucket = linear.lower();
       if (activation != "none" && (activation != "relu" || residual)) {
-        ASSERT_THAT(recordNames(bucket), ElementsAre(kGemm));
+        ASSERT_THAT(recordNames(bucket), ElementsAre(kGemmGraph));
         EXPECT_EQ(launchOf(bucket, 0).reads[3] != kNoTensor, residual);
         continue;
       }
@@ -82,7 +79,7 @@ TEST(LowerGemm, OneIsLargeFrom1e11MultiplicationsOn) {
         Linear{.x = matrix, .weight = "f16[1000,1000]@cuda", .result = matrix}.lower());
   };
   EXPECT_THAT(ofRows(100000), ElementsAre(kLibrary));
-  EXPECT_THAT(ofRows(99999), ElementsAre(kGemm));
+  EXPECT_THAT(ofRows(99999), ElementsAre(kGemmGraph));
 }
 
 /// Whether our kernel or cuBLASLt computes the GEMM.
@@ -97,7 +94,7 @@ TEST(LowerGemm, AResidualIsFusedIfItsRowsAreDense) {
   small.lines = "%r = aten.slice(%s) {dim=1, start=8, end=32} : f16[16,24][48,1]@cuda";
   large.lines = "%r = aten.slice(%s) {dim=1, start=8, end=2056} : f16[16384,2048][4096,1]@cuda";
   const Bucket gemm = small.lower(), call = large.lower();
-  ASSERT_THAT(recordNames(gemm), ElementsAre(kGemm));
+  ASSERT_THAT(recordNames(gemm), ElementsAre(kGemmGraph));
   EXPECT_THAT(tensorOf(gemm, launchOf(gemm, 0).reads[3]).strides, ElementsAre(48, 1));
   ASSERT_THAT(recordNames(call), ElementsAre(kLibrary));
   EXPECT_THAT(tensorOf(call, callOf(call).residual).strides, ElementsAre(4096, 1));
@@ -113,7 +110,7 @@ TEST(LowerGemm, AResidualIsFusedIfItsRowsAreDense) {
     small.lines = ofSmall;
     large.lines = ofLarge;
     const Bucket ours = small.lower(), library = large.lower();
-    ASSERT_THAT(recordNames(ours), ElementsAre(kGemm, "kernel elementwise_f16")) << ofSmall;
+    ASSERT_THAT(recordNames(ours), ElementsAre(kGemmGraph, "kernel elementwise_f16")) << ofSmall;
     EXPECT_EQ(launchOf(ours, 0).reads[3], kNoTensor);
     ASSERT_THAT(recordNames(library), ElementsAre(kLibrary, "kernel elementwise_f16")) << ofLarge;
     EXPECT_EQ(callOf(library).residual, kNoTensor);
@@ -132,7 +129,7 @@ TEST(LowerGemm, AResidualThatIsNoMatrixIsAddedAfterwards) {
              .lines = "%r = aten.transpose(%s) {dim0=0, dim1=1} : f16[2,3,24][24,48,1]@cuda",
              .inputs = ", %s: f16[3,2,24]@cuda"}
           .lower();
-  ASSERT_THAT(recordNames(bucket), ElementsAre(kGemm, "kernel elementwise_f16"));
+  ASSERT_THAT(recordNames(bucket), ElementsAre(kGemmGraph, "kernel elementwise_f16"));
   EXPECT_EQ(launchOf(bucket, 0).reads[3], kNoTensor);
 }
 
@@ -146,8 +143,8 @@ TEST(LowerGemm, AResidualThatIsAddedAfterwardsLeavesNoRowStatistics) {
   output %1)");
   ASSERT_TRUE(plan) << plan.status().message();
   const Bucket &bucket = plan->plan.entries[0].buckets[0];
-  ASSERT_THAT(recordNames(bucket),
-              ElementsAre(kGemm, "kernel elementwise_f16", "kernel layer_norm_f16", kGemm));
+  ASSERT_THAT(recordNames(bucket), ElementsAre(kGemmGraph, "kernel elementwise_f16",
+                                               "kernel layer_norm_f16", kGemmGraph));
   EXPECT_EQ(launchOf(bucket, 0).writes[1], kNoTensor);
 }
 
@@ -246,7 +243,7 @@ TEST(LowerGemm, OnesWithoutVectorsAreTheLibrarys) {
                        .weight = "f16[24,64]@cuda",
                        .result = "f16[16,24]@cuda",
                        .residual = "f16[16,24]@cuda"};
-  EXPECT_THAT(recordNames(good.lower()), ElementsAre(kGemm));
+  EXPECT_THAT(recordNames(good.lower()), ElementsAre(kGemmGraph));
 
   const std::string inputs = ", %s: f16[1032]@cuda, %t: f16[16,68]@cuda, %u: f16[24,68]@cuda, "
                              "%v: f16[1544]@cuda, %y: f16[392]@cuda, %z: f16[16,28]@cuda";
@@ -273,7 +270,7 @@ TEST(LowerGemm, OnesWithoutVectorsAreTheLibrarys) {
     linear.lines = lines;
     linear.inputs = inputs;
     if (isOurs)
-      EXPECT_THAT(recordNames(linear.lower()), ElementsAre(kGemm)) << lines;
+      EXPECT_THAT(recordNames(linear.lower()), ElementsAre(kGemmGraph)) << lines;
     else
       EXPECT_THAT(recordNames(linear.lower()), ElementsAre(kLibrary)) << lines;
   }
@@ -296,7 +293,7 @@ TEST(LowerGemm, OnesWithoutVectorsAreTheLibrarys) {
                   .lines = "%x = aten.slice(%t) {dim=1, start=0, end=64} : f16[1,64][68,1]@cuda",
                   .inputs = ", %t: f16[1,68]@cuda"}
                               .lower()),
-              ElementsAre(kGemm));
+              ElementsAre(kGemmGraph));
 }
 
 TEST(LowerGemm, OnesWithGapsBetweenColumnsAreLibTorchs) {

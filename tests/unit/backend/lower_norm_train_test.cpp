@@ -23,10 +23,6 @@ Bucket cudaBucket(const std::string &inputs, const std::string &lines) {
   return plan ? plan->plan.entries[0].buckets[0] : Bucket();
 }
 
-const KernelLaunch &launchOf(const Bucket &bucket, size_t record) {
-  return std::get<KernelLaunch>(bucket.records.at(record).op);
-}
-
 std::string type(const std::string &dtype, const std::string &sizes) {
   return dtype + "[" + sizes + "]@cuda";
 }

@@ -27,6 +27,11 @@ inline std::unique_ptr<ir::Module> parse(const std::string &text, bool withData 
   return module;
 }
 
+/// The launch of a record that is one.
+inline const KernelLaunch &launchOf(const Bucket &bucket, size_t record) {
+  return std::get<KernelLaunch>(bucket.records.at(record).op);
+}
+
 inline Result<CompiledPlan> lowerAll(const ir::Module &module,
                                      LowerOptions options = DeviceKind::Cpu) {
   std::vector<EntryBucket> buckets;

@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 /// A model whose parameter and constant have the names that the compiler gives to constants.
-constexpr const char *kText = R"(module @root class="Scaled" {
+constexpr const char *kScaled = R"(module @root class="Scaled" {
   param @folded_scale : f32[4]
   const @constant : f32[4]
 
@@ -36,10 +36,10 @@ CompileOptions cpuOptions(int64_t rows) {
   return options;
 }
 
-/// Compiles kText with these values in its parameter and in its constant.
+/// Compiles kScaled with these values in its parameter and in its constant.
 backend::CompiledPlan compileScaled(const CompileOptions &options, float scale, float constant) {
   ir::Diagnostics diagnostics;
-  const auto root = ir::parseModule(kText, "test.cgir", diagnostics);
+  const auto root = ir::parseModule(kScaled, "test.cgir", diagnostics);
   for (const auto &[name, value] : {std::pair("folded_scale", scale), {"constant", constant}}) {
     const ir::TensorType type = root->findParameter(name)->type;
     const std::vector<float> values(4, value);

@@ -40,13 +40,13 @@ Rows centered(const Rows &rows, const std::string &dtype) {
 }
 
 /// Rounds `value` to `digits` digits of significand.
-float rounded(float value, int digits) {
+float roundedTo(float value, int digits) {
   int exponent = 0;
   const float significand = std::frexp(value, &exponent);
   return std::ldexp(std::nearbyint(std::ldexp(significand, digits)), exponent - digits);
 }
 
-/// Returns normally distributed rows of deviation 0.03, rounded to `digits` digits like a
+/// Returns normally distributed rows of deviation 0.03, roundedTo to `digits` digits like a
 /// parameter, and multiplied by a scale if `scaled`.
 Rows normalRows(int digits, bool scaled) {
   std::mt19937 random(1);
@@ -54,7 +54,7 @@ Rows normalRows(int digits, bool scaled) {
   Rows rows(8, std::vector<float>(1024));
   for (auto &row : rows)
     for (size_t k = 0; k < row.size(); ++k)
-      row[k] = rounded(normal(random), digits) * (scaled ? 0.7f + float(k) / 999 : 1);
+      row[k] = roundedTo(normal(random), digits) * (scaled ? 0.7f + float(k) / 999 : 1);
   return rows;
 }
 
@@ -71,7 +71,7 @@ TEST(CenterRows, SumToNothingAndAreNearWhatTheyWere) {
           mean += value / 1024.0;
         for (size_t k = 0; k < 1024; ++k) {
           const float value = result[r][k];
-          EXPECT_EQ(value, rounded(value, digits));
+          EXPECT_EQ(value, roundedTo(value, digits));
           const double exact = rows[r][k] - mean, error = value - exact;
           EXPECT_LE(std::abs(error), 1.51 * std::ldexp(std::abs(exact), 1 - digits) + 1e-7) << k;
           sum += value;
@@ -79,8 +79,8 @@ TEST(CenterRows, SumToNothingAndAreNearWhatTheyWere) {
           errors += error * error;
         }
         EXPECT_LE(std::abs(sum), unit);
-        // Rounding to nearest costs 2^-digits * 0.42. Elements that are rounded the other way add a
-        // half.
+        // Rounding to nearest costs 2^-digits * 0.42. Elements that are roundedTo the other way add
+        // a half.
         EXPECT_LE(std::sqrt(errors / squares), std::ldexp(scaled ? 0.48 : 0.65, -digits));
       }
     }

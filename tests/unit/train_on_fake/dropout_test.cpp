@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kElements = 64;
 
 /// Entry "step": y = dropout(w * x), and SGD on the sum of y.
-constexpr const char *kStep = R"(module @m {
+constexpr const char *kDroppingStep = R"(module @m {
   state @w : f32[64]@cuda
   state @"optimizer:step" role="control" : i64[]@cuda
   state @"random:seed" role="control" : i64[]@cuda
@@ -46,7 +46,7 @@ protected:
 
   void SetUp() override {
     ir::Diagnostics diagnostics;
-    const auto module = ir::parseModule(kStep, "test", diagnostics);
+    const auto module = ir::parseModule(kDroppingStep, "test", diagnostics);
     ASSERT_TRUE(module && ir::verify(*module, diagnostics)) << diagnostics.render();
     const auto set = [&](const std::string &name, const std::vector<float> &values) {
       module->setParameterData(

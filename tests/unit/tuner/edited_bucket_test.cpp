@@ -76,7 +76,7 @@ TEST(EditedBucket, WithoutANewCallTheArenaStaysAsItWas) {
   Bucket &bucket = plan.entries[0].buckets[0];
   EditedBucket edited(bucket, kWorkspaceBytes);
   edited.setRecords(edited.recordsWith(kFc2, algorithm()));
-  edited.setRecords(edited.recordsWith(kFc2, tile(kNarrow, kWide)));
+  edited.setRecords(edited.recordsWith(kFc2, tile(kChainNarrow, kChainWide)));
   const Bucket after = std::move(edited).take();
   EXPECT_EQ(after.arenaBytes, bucket.arenaBytes);
   EXPECT_EQ(after.tensors, bucket.tensors);

@@ -6,14 +6,14 @@
 
 namespace cgc::test {
 
-inline constexpr int64_t kM = 77, kNarrow = 256, kWide = 1024;
+inline constexpr int64_t kChainM = 77, kChainNarrow = 256, kChainWide = 1024;
 inline constexpr int kLayers = 3;
 
-/// A GEMM of kM dense rows, without its operands.
+/// A GEMM of kChainM dense rows, without its operands.
 inline backend::GemmProblem gemmProblem(DType dtype, int64_t n, int64_t k,
                                         Activation activation = Activation::None) {
   return {.dtype = dtype,
-          .m = kM,
+          .m = kChainM,
           .n = n,
           .k = k,
           .x = {k, kBufferAlignment},
@@ -44,11 +44,11 @@ inline SamplePlan gemmChain(DType dtype, MadeOf made, const auto &weight) {
   PlanData &plan = sample.plan;
   plan.target = DeviceKind::Cuda;
   plan.gpu = {"NVIDIA H200", 132, false};
-  const int64_t size = int64_t(dtypeSize(dtype)), narrow = kM * kNarrow * size,
-                wide = kM * kWide * size;
+  const int64_t size = int64_t(dtypeSize(dtype)), narrow = kChainM * kChainNarrow * size,
+                wide = kChainM * kChainWide * size;
   Bucket bucket;
-  bucket.inputs = {{"x", dtype, {kM, kNarrow}}};
-  bucket.outputs = {{"y", dtype, {kM, kNarrow}}};
+  bucket.inputs = {{"x", dtype, {kChainM, kChainNarrow}}};
+  bucket.outputs = {{"y", dtype, {kChainM, kChainNarrow}}};
   const auto tensor = [&](TensorRef t) {
     bucket.tensors.push_back(std::move(t));
     return TensorId(bucket.tensors.size() - 1);
@@ -66,7 +66,7 @@ inline SamplePlan gemmChain(DType dtype, MadeOf made, const auto &weight) {
   const uint64_t hidden = 2 * aligned(narrow), workspace = hidden + aligned(wide);
   constexpr int64_t kWorkspace = 4 << 20;
   bucket.arenaBytes = workspace + (made == MadeOf::Tiles ? 0 : kWorkspace);
-  const TensorId h = tensor(dense(BufferKind::Arena, 0, hidden, dtype, {kM, kWide}));
+  const TensorId h = tensor(dense(BufferKind::Arena, 0, hidden, dtype, {kChainM, kChainWide}));
   const TensorId space =
       made == MadeOf::Tiles
           ? kNoTensor
@@ -88,14 +88,14 @@ inline SamplePlan gemmChain(DType dtype, MadeOf made, const auto &weight) {
       gemm.choice = backend::GemmLibraryChoice{std::vector(80, std::byte{'x'})};
     bucket.records.push_back({encodeGemm(gemm)});
   };
-  TensorId x = tensor(dense(BufferKind::Input, 0, 0, dtype, {kM, kNarrow}));
+  TensorId x = tensor(dense(BufferKind::Input, 0, 0, dtype, {kChainM, kChainNarrow}));
   for (int layer = 0; layer < kLayers; ++layer) {
-    const TensorId y =
-        layer + 1 == kLayers
-            ? tensor(dense(BufferKind::Output, 0, 0, dtype, {kM, kNarrow}))
-            : tensor(dense(BufferKind::Arena, 0, layer * aligned(narrow), dtype, {kM, kNarrow}));
-    addGemm(x, {}, h, kWide, kNarrow, true);
-    addGemm(h, x, y, kNarrow, kWide, false);
+    const TensorId y = layer + 1 == kLayers
+                           ? tensor(dense(BufferKind::Output, 0, 0, dtype, {kChainM, kChainNarrow}))
+                           : tensor(dense(BufferKind::Arena, 0, layer * aligned(narrow), dtype,
+                                          {kChainM, kChainNarrow}));
+    addGemm(x, {}, h, kChainWide, kChainNarrow, true);
+    addGemm(h, x, y, kChainNarrow, kChainWide, false);
     x = y;
   }
   plan.entries = {{"main", {bucket}}};

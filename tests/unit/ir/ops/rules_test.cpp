@@ -14,8 +14,8 @@
 namespace cgc::ir {
 namespace {
 
-constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+constexpr int64_t kMostInt = std::numeric_limits<int64_t>::max();
+constexpr int64_t kLeastInt = std::numeric_limits<int64_t>::min();
 
 /// Draws argument lists that checkArgs accepts: extreme numbers, unusual ranks, empty and huge
 /// tensors.
@@ -67,8 +67,8 @@ private:
   size_t pick(size_t n) { return random_() % n; }
 
   int64_t integer() {
-    constexpr int64_t extremes[] = {kMin,        kMin + 1, -(1ll << 40), (1ll << 31),
-                                    (1ll << 40), kMax - 1, kMax};
+    constexpr int64_t extremes[] = {kLeastInt,   kLeastInt + 1, -(1ll << 40), (1ll << 31),
+                                    (1ll << 40), kMostInt - 1,  kMostInt};
     return pick(4) == 0 ? extremes[pick(7)] : static_cast<int64_t>(pick(12)) - 4;
   }
 

@@ -6,23 +6,27 @@
 namespace cgc::test {
 namespace {
 
-constexpr int64_t kBatch = 2, kHeads = 3, kQueries = 50, kKeys = 77;
+constexpr int64_t kBackwardBatch = 2, kBackwardHeads = 3, kBackwardQueries = 50, kBackwardKeys = 77;
 
 /// A launch that reads and writes heads in packed projections.
 Launch attentionBackward(DType dtype, int64_t width) {
   const auto heads = [&](int64_t rows, int64_t parts) {
-    const int64_t token = parts * kHeads * width;
-    return Tensor{kAddress, {kBatch, kHeads, rows, width}, {rows * token, width, token, 1}, dtype};
+    const int64_t token = parts * kBackwardHeads * width;
+    return Tensor{kAddress,
+                  {kBackwardBatch, kBackwardHeads, rows, width},
+                  {rows * token, width, token, 1},
+                  dtype};
   };
-  return {.kernel =
-              "attention_backward_" + std::string(dtypeName(dtype)) + "_" + std::to_string(width),
-          .grid = {kHeads, kBatch, 1},
-          .block = {uint32_t(attentionBackwardWarps(kQueries, kKeys) * 32), 1, 1},
-          .sharedBytes = uint32_t(attentionBackwardSharedBytes(kQueries, kKeys, width)),
-          .reads = {heads(kQueries, 1), heads(kQueries, 3), heads(kKeys, 3), heads(kKeys, 3)},
-          .writes = {heads(kQueries, 3), heads(kKeys, 3), heads(kKeys, 3)},
-          .ints = {kBatch, kHeads, kQueries, kKeys, /*causal=*/1},
-          .floats = {0.125}};
+  return {
+      .kernel = "attention_backward_" + std::string(dtypeName(dtype)) + "_" + std::to_string(width),
+      .grid = {kBackwardHeads, kBackwardBatch, 1},
+      .block = {uint32_t(attentionBackwardWarps(kBackwardQueries, kBackwardKeys) * 32), 1, 1},
+      .sharedBytes = uint32_t(attentionBackwardSharedBytes(kBackwardQueries, kBackwardKeys, width)),
+      .reads = {heads(kBackwardQueries, 1), heads(kBackwardQueries, 3), heads(kBackwardKeys, 3),
+                heads(kBackwardKeys, 3)},
+      .writes = {heads(kBackwardQueries, 3), heads(kBackwardKeys, 3), heads(kBackwardKeys, 3)},
+      .ints = {kBackwardBatch, kBackwardHeads, kBackwardQueries, kBackwardKeys, /*causal=*/1},
+      .floats = {0.125}};
 }
 
 TEST(CheckAttentionBackward, RefusesNumbers) {

@@ -6,7 +6,7 @@
 namespace cgc::test {
 namespace {
 
-constexpr int64_t kM = 72, kN = 136, kK = 100;
+constexpr int64_t kF32M = 72, kF32N = 136, kF32K = 100;
 
 /// a [M, K] with dense rows, b [N, K] with dense columns.
 Launch gemmF32(int64_t split) {
@@ -14,11 +14,12 @@ Launch gemmF32(int64_t split) {
           .grid = {uint32_t(3 * split), 2, 1},
           .block = {kGemmF32Threads, 1, 1},
           .sharedBytes = kGemmF32SharedBytes,
-          .reads = {{kAddress, {kM, kK}, {104, 1}, DType::F32},
-                    {kAddress, {kN, kK}, {1, 136}, DType::F32},
-                    {kAddress, {kN}, {}, DType::F32}},
-          .writes = {{kAddress, {kM, kN}, {140, 1}, DType::F32}, {kAddress, {kM}, {}, DType::F32}},
-          .ints = {kM, kN, kK}};
+          .reads = {{kAddress, {kF32M, kF32K}, {104, 1}, DType::F32},
+                    {kAddress, {kF32N, kF32K}, {1, 136}, DType::F32},
+                    {kAddress, {kF32N}, {}, DType::F32}},
+          .writes = {{kAddress, {kF32M, kF32N}, {140, 1}, DType::F32},
+                     {kAddress, {kF32M}, {}, DType::F32}},
+          .ints = {kF32M, kF32N, kF32K}};
 }
 
 TEST(CheckGemmF32, RefusesSizesAndLaunchShapes) {
@@ -50,7 +51,7 @@ TEST(CheckGemmF32, RefusesTensors) {
       {[](Launch &l) { l.writes[0].strides = {138, 1}; }, y},
       {[](Launch &l) { l.reads[2].strides = {2}; }, bias},
       {[](Launch &l) { l.writes[1].strides = {2}; }, sums},
-      {[](Launch &l) { l.ints[2] = kK - 4; }, operands},
+      {[](Launch &l) { l.ints[2] = kF32K - 4; }, operands},
   };
   const std::pair<std::function<Tensor &(Launch &)>, std::string> tensors[] = {
       {[](Launch &l) -> Tensor & { return l.reads[0]; }, operands},
@@ -86,8 +87,8 @@ TEST(CheckGemmF32, TakesOddSizesOfStridedDimensions) {
 
 Launch gemmSgdF32(int64_t split) {
   Launch launch = gemmF32(split);
-  const Tensor weight{kAddress, {kM, kN}, {}, DType::F32}, bias{kAddress, {kM}, {}, DType::F32},
-      number{kAddress, {}, {}, DType::I64};
+  const Tensor weight{kAddress, {kF32M, kF32N}, {}, DType::F32},
+      bias{kAddress, {kF32M}, {}, DType::F32}, number{kAddress, {}, {}, DType::I64};
   launch.kernel = "gemm_sgd_f32_" + std::to_string(split);
   launch.reads[2] = {kAddress, {}, {}, DType::F32}; // lr.
   launch.reads.insert(launch.reads.end(), {weight, bias, number});
@@ -103,7 +104,7 @@ TEST(CheckGemmSgdF32, Refuses) {
   std::vector<Refusal> refusals = {
       {[](Launch &l) { l.ints[1] = 134; }, "m, n and k have to be positive"},
       {[](Launch &l) { ++l.grid[0]; }, "the grid has to be"},
-      {[](Launch &l) { l.reads[0].sizes[0] = kM - 8; }, "a has to be f32[m, k]"},
+      {[](Launch &l) { l.reads[0].sizes[0] = kF32M - 8; }, "a has to be f32[m, k]"},
       {[](Launch &l) { l.reads[3].strides = {140, 1}; }, weights},
       {[](Launch &l) { l.writes[0].strides = {140, 1}; }, weights},
       {[](Launch &l) { l.reads[3].address += 4; }, weights},

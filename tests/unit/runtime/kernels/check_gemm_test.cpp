@@ -25,7 +25,7 @@ void expectRowStatisticsRefusals(const Launch &good) {
 }
 
 constexpr int64_t kM = 300, kN = 520, kK = 520;
-const Tensor kRowStatistics = {kAddress, {kM, 9, 2}, {}, DType::F32};
+const Tensor kStatisticsOfRows = {kAddress, {kM, 9, 2}, {}, DType::F32};
 
 Launch gemm(const GemmTile &tile) {
   return {.kernel = "gemm_f16_" + std::string(tile.name),
@@ -36,7 +36,7 @@ Launch gemm(const GemmTile &tile) {
                     {kAddress, {kN, kK}, {528, 1}},
                     {kAddress, {kN}},
                     {kAddress, {kM, kN}, {528, 1}}},
-          .writes = {{kAddress, {kM, kN}}, kRowStatistics},
+          .writes = {{kAddress, {kM, kN}}, kStatisticsOfRows},
           .ints = {kM, kN, kK, int64_t(Activation::Gelu)}};
 }
 

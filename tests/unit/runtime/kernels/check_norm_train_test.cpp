@@ -7,32 +7,32 @@
 namespace cgc::test {
 namespace {
 
-constexpr int64_t kNormRows = 10;
+constexpr int64_t kTrainRows = 10;
 
 constexpr std::pair<const char *, DType> kTrainDTypes[] = {
     {"f32", DType::F32}, {"f16", DType::F16}, {"bf16", DType::BF16}};
 
-/// A launch of layer_norm_statistics or layer_norm_backward with all operands, of kNormRows rows.
+/// A launch of layer_norm_statistics or layer_norm_backward with all operands, of kTrainRows rows.
 Launch normStatistics(const std::string &name, DType dtype, int64_t columns) {
-  const Tensor rows = {kAddress, {kNormRows, columns}, {}, DType::F32},
-               narrow = {kAddress, {kNormRows, columns}, {}, dtype},
+  const Tensor rows = {kAddress, {kTrainRows, columns}, {}, DType::F32},
+               narrow = {kAddress, {kTrainRows, columns}, {}, dtype},
                row = {kAddress, {columns}, {}, DType::F32},
-               statistics = {kAddress, {kNormRows, 1}, {}, DType::F32};
+               statistics = {kAddress, {kTrainRows, 1}, {}, DType::F32};
   return {.kernel = "layer_norm_statistics_" + name + (columns > 1024 ? "_2048" : "_1024"),
-          .grid = {uint32_t(normStatisticsBlocks(kNormRows)), 1, 1},
+          .grid = {uint32_t(normStatisticsBlocks(kTrainRows)), 1, 1},
           .block = {kNormStatisticsThreads, 1, 1},
           .sharedBytes = 0,
           .reads = {rows, row, row, narrow},
           .writes = {narrow, statistics, statistics, rows},
-          .ints = {kNormRows, columns},
+          .ints = {kTrainRows, columns},
           .floats = {1e-5}};
 }
 Launch normBackward(const std::string &name, DType dtype, int64_t columns) {
-  const Tensor rows = {kAddress, {kNormRows, columns}, {}, DType::F32},
-               narrow = {kAddress, {kNormRows, columns}, {}, dtype},
+  const Tensor rows = {kAddress, {kTrainRows, columns}, {}, DType::F32},
+               narrow = {kAddress, {kTrainRows, columns}, {}, dtype},
                row = {kAddress, {columns}, {}, DType::F32},
-               statistics = {kAddress, {kNormRows, 1}, {}, DType::F32};
-  const uint64_t blocks = normBackwardMostBlocks(kNormRows, columns);
+               statistics = {kAddress, {kTrainRows, 1}, {}, DType::F32};
+  const uint64_t blocks = normBackwardMostBlocks(kTrainRows, columns);
   return {.kernel = "layer_norm_backward_" + name + (columns > 1024 ? "_2048" : "_1024"),
           .grid = {uint32_t(blocks), 1, 1},
           .block = {normBackwardThreads(columns), 1, 1},
@@ -41,7 +41,7 @@ Launch normBackward(const std::string &name, DType dtype, int64_t columns) {
           .writes = {rows,
                      dtype == DType::F32 ? Tensor() : narrow,
                      {kAddress, {int64_t(blocks), 2, columns}, {}, DType::F32}},
-          .ints = {kNormRows, columns}};
+          .ints = {kTrainRows, columns}};
 }
 
 /// Appends refusals of rows and columns that the kernel for `columns` does not take.
@@ -114,9 +114,9 @@ TEST(CheckNormBackward, Refuses) {
       refuseOtherTensors(refusals, writeOf(2), result);
       if (dtype != DType::F32)
         refuseOtherTensors(refusals, writeOf(1), result, true);
-      const Tensor copy = {kAddress, {kNormRows, columns}, {}, DType::F32},
+      const Tensor copy = {kAddress, {kTrainRows, columns}, {}, DType::F32},
                    other = {kAddress,
-                            {kNormRows, columns},
+                            {kTrainRows, columns},
                             {},
                             dtype == DType::BF16 ? DType::F16 : DType::BF16};
       refusals.insert(refusals.end(), {{[](Launch &l) { l.reads[0].address += 2; }, rows},

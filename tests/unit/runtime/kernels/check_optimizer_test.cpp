@@ -38,7 +38,8 @@ Launch optimizer(const std::string &kernel, std::vector<double> floats, bool has
 }
 
 const std::string kGroup0 = "the tensors of group 0 have to be", kGroup1 = "of group 1 have to be",
-                  kCopies = "the copies of all groups have to be", kGrid = "the grid has to be";
+                  kCopies = "the copies of all groups have to be",
+                  kGroupGrid = "the grid has to be";
 
 /// What every optimizer refuses. `reads` are those of a group.
 void expectOptimizerRefusals(const Launch &good, size_t reads) {
@@ -66,10 +67,10 @@ void expectOptimizerRefusals(const Launch &good, size_t reads) {
                         {[](Launch &l) { l.writes.back() = {}; }, kCopies},
                         {[reads](Launch &l) { l.writes[reads - 1].dtype = DType::F32; }, kCopies},
                         {[reads](Launch &l) { l.writes[reads - 1].strides = {1, 2}; }, kCopies},
-                        {[](Launch &l) { l.grid[0] = 5; }, kGrid},
-                        {[](Launch &l) { l.grid[1] = 2; }, kGrid},
-                        {[](Launch &l) { l.block[0] = 128; }, kGrid},
-                        {[](Launch &l) { l.sharedBytes = 16; }, kGrid}});
+                        {[](Launch &l) { l.grid[0] = 5; }, kGroupGrid},
+                        {[](Launch &l) { l.grid[1] = 2; }, kGroupGrid},
+                        {[](Launch &l) { l.block[0] = 128; }, kGroupGrid},
+                        {[](Launch &l) { l.sharedBytes = 16; }, kGroupGrid}});
   for (const std::function<void(Launch &)> &change :
        std::initializer_list<std::function<void(Launch &)>>{
            [](Launch &l) { l.grid[0] = 1; }, [](Launch &l) { l.reads[2] = l.reads[3] = {}; },
@@ -129,7 +130,7 @@ TEST(CheckEma, Refuses) {
                         {[](Launch &l) { l.reads[2].dtype = DType::F16; }, kGroup0},
                         {[](Launch &l) { l.reads[2] = {}; }, kGroup0},
                         {[](Launch &l) { l.writes[1].sizes = {2}; }, kGroup1},
-                        {[](Launch &l) { l.grid[0] = 5; }, kGrid}});
+                        {[](Launch &l) { l.grid[0] = 5; }, kGroupGrid}});
 }
 
 TEST(TensorGroups, ALaunchHas1To256Groups) {
@@ -176,7 +177,7 @@ TEST(TensorGroups, HasFewerThan2To31Chunks) {
     return l;
   };
   expectTaken(launch(INT32_MAX));
-  expectRefused(launch(int64_t(INT32_MAX) + 1), [](Launch &) {}, kGrid);
+  expectRefused(launch(int64_t(INT32_MAX) + 1), [](Launch &) {}, kGroupGrid);
 }
 
 TEST(CheckSquareSums, Refuses) {
@@ -190,7 +191,7 @@ TEST(CheckSquareSums, Refuses) {
                         {[](Launch &l) { l.reads[1].sizes = {0}; }, kGroup1},
                         {[](Launch &l) { l.writes[0].sizes = {3}; }, "the sums have to be"},
                         {[](Launch &l) { l.writes[0].strides = {2}; }, "the sums have to be"},
-                        {[](Launch &l) { l.grid[0] = 5; }, kGrid}});
+                        {[](Launch &l) { l.grid[0] = 5; }, kGroupGrid}});
 }
 
 TEST(CheckGradientNorm, Refuses) {
@@ -203,8 +204,8 @@ TEST(CheckGradientNorm, Refuses) {
   expectRefusals(good, {{[](Launch &l) { l.reads[0].strides = {2}; }, "the sums have to be"},
                         {[](Launch &l) { l.writes[0].sizes = {2}; }, "the norm has to be"},
                         {[](Launch &l) { l.writes[0].dtype = DType::F64; }, "the norm has to be"},
-                        {[](Launch &l) { l.grid[0] = 2; }, kGrid},
-                        {[](Launch &l) { l.block[0] = 256; }, kGrid}});
+                        {[](Launch &l) { l.grid[0] = 2; }, kGroupGrid},
+                        {[](Launch &l) { l.block[0] = 256; }, kGroupGrid}});
 }
 
 TEST(CheckUniform, Refuses) {
@@ -225,8 +226,8 @@ TEST(CheckUniform, Refuses) {
                   {[](Launch &l) { l.writes[0].sizes = {(int64_t(4) << 32) + 1}; }, "at most 2^34"},
                   {[](Launch &l) { l.ints[0] = -1; }, "the stream has to be"},
                   {[](Launch &l) { ++l.ints[0]; }, "the stream has to be"},
-                  {[](Launch &l) { l.grid[0] = kUniformMaxBlocks + 1; }, kGrid},
-                  {[](Launch &l) { l.block[0] = 128; }, kGrid}});
+                  {[](Launch &l) { l.grid[0] = kUniformMaxBlocks + 1; }, kGroupGrid},
+                  {[](Launch &l) { l.block[0] = 128; }, kGroupGrid}});
 }
 
 TEST(CheckDropout, Refuses) {
@@ -254,7 +255,7 @@ TEST(CheckDropout, Refuses) {
                           {[](Launch &l) { l.floats[0] = -0.5; }, p},
                           {[](Launch &l) { l.floats[0] = NAN; }, p},
                           {[](Launch &l) { l.ints[0] = -1; }, "the stream has to be"},
-                          {[](Launch &l) { l.block[0] = 128; }, kGrid}});
+                          {[](Launch &l) { l.block[0] = 128; }, kGroupGrid}});
   }
 }
 

@@ -125,13 +125,13 @@ TEST(Gemm, ItsAlgorithmSurvivesTheFile) {
   EXPECT_EQ(loaded->data().entries, plan.entries);
 }
 
-struct Violation {
+struct GemmViolation {
   const char *name;
   std::function<void(Bucket &, LibraryCall &)> breakIt;
   const char *message;
 };
 
-class NoGemm : public testing::TestWithParam<Violation> {};
+class NoGemm : public testing::TestWithParam<GemmViolation> {};
 
 TEST_P(NoGemm, IsNamed) {
   PlanData plan = gemmPlan();
@@ -148,76 +148,77 @@ TEST_P(NoGemm, IsNamed) {
 INSTANTIATE_TEST_SUITE_P(
     Records, NoGemm,
     testing::Values(
-        Violation{"Reads", [](auto &, auto &c) { c.reads.pop_back(); }, "number of arguments"},
-        Violation{"Writes", [](auto &, auto &c) { c.writes.pop_back(); }, "number of arguments"},
-        Violation{"Ints", [](auto &, auto &c) { c.ints.pop_back(); }, "number of arguments"},
-        Violation{"Floats", [](auto &, auto &c) { c.floats = {1}; }, "number of arguments"},
-        Violation{"NoX", [](auto &, auto &c) { c.reads[0] = kNoTensor; }, "both operands"},
-        Violation{"NoWeight", [](auto &, auto &c) { c.reads[1] = kNoTensor; }, "both operands"},
-        Violation{"Relu", [](auto &, auto &c) { c.ints[0] = 2; }, "0 or 1"},
-        Violation{"Tf32", [](auto &, auto &c) { c.ints[1] = -1; }, "0 or 1"},
-        Violation{"Tf32OfF16", [](auto &, auto &c) { c.ints[1] = 1; }, "tf32 is for f32"},
-        Violation{"ReluAndResidual", [](auto &, auto &c) { c.ints[0] = 1; }, "residual too"},
-        Violation{"Integers",
-                  [](auto &b, auto &c) {
-                    b.tensors.push_back(dense(BufferKind::Arena, 0, 0, DType::I16, {3, 8}));
-                    c.reads[0] = id(6);
-                  },
-                  "f16, bf16 or f32"},
-        Violation{"MixedTypes",
-                  [](auto &b, auto &c) {
-                    b.tensors.push_back(dense(BufferKind::Arena, 0, 0, DType::F32, {3, 5}));
-                    c.writes[0] = id(6);
-                  },
-                  "differ in element type"},
-        Violation{"Rank",
-                  [](auto &b, auto &) {
-                    b.tensors[1] = dense(BufferKind::Weight, 0, 0, DType::F16, {1, 5, 8});
-                  },
-                  "have to be matrices"},
-        Violation{"Empty", [](auto &b, auto &) { b.tensors[0].sizes = {0, 8}; },
-                  "have to be matrices"},
-        Violation{"RowsOverlap", [](auto &b, auto &) { b.tensors[0].strides = {7, 1}; },
-                  "have to be matrices"},
-        Violation{
+        GemmViolation{"Reads", [](auto &, auto &c) { c.reads.pop_back(); }, "number of arguments"},
+        GemmViolation{"Writes", [](auto &, auto &c) { c.writes.pop_back(); },
+                      "number of arguments"},
+        GemmViolation{"Ints", [](auto &, auto &c) { c.ints.pop_back(); }, "number of arguments"},
+        GemmViolation{"Floats", [](auto &, auto &c) { c.floats = {1}; }, "number of arguments"},
+        GemmViolation{"NoX", [](auto &, auto &c) { c.reads[0] = kNoTensor; }, "both operands"},
+        GemmViolation{"NoWeight", [](auto &, auto &c) { c.reads[1] = kNoTensor; }, "both operands"},
+        GemmViolation{"Relu", [](auto &, auto &c) { c.ints[0] = 2; }, "0 or 1"},
+        GemmViolation{"Tf32", [](auto &, auto &c) { c.ints[1] = -1; }, "0 or 1"},
+        GemmViolation{"Tf32OfF16", [](auto &, auto &c) { c.ints[1] = 1; }, "tf32 is for f32"},
+        GemmViolation{"ReluAndResidual", [](auto &, auto &c) { c.ints[0] = 1; }, "residual too"},
+        GemmViolation{"Integers",
+                      [](auto &b, auto &c) {
+                        b.tensors.push_back(dense(BufferKind::Arena, 0, 0, DType::I16, {3, 8}));
+                        c.reads[0] = id(6);
+                      },
+                      "f16, bf16 or f32"},
+        GemmViolation{"MixedTypes",
+                      [](auto &b, auto &c) {
+                        b.tensors.push_back(dense(BufferKind::Arena, 0, 0, DType::F32, {3, 5}));
+                        c.writes[0] = id(6);
+                      },
+                      "differ in element type"},
+        GemmViolation{"Rank",
+                      [](auto &b, auto &) {
+                        b.tensors[1] = dense(BufferKind::Weight, 0, 0, DType::F16, {1, 5, 8});
+                      },
+                      "have to be matrices"},
+        GemmViolation{"Empty", [](auto &b, auto &) { b.tensors[0].sizes = {0, 8}; },
+                      "have to be matrices"},
+        GemmViolation{"RowsOverlap", [](auto &b, auto &) { b.tensors[0].strides = {7, 1}; },
+                      "have to be matrices"},
+        GemmViolation{
             "RowsWithGaps",
             [](auto &b, auto &) { b.tensors[1].sizes = {5, 4}, b.tensors[1].strides = {8, 2}; },
             "have to be matrices"},
-        Violation{"InnerSizes", [](auto &b, auto &) { b.tensors[0].sizes = {3, 7}; },
-                  "not those of a GEMM"},
-        Violation{"ResultRows", [](auto &b, auto &) { b.tensors[4].sizes = {2, 5}; },
-                  "not those of a GEMM"},
-        Violation{"ResultColumns", [](auto &b, auto &) { b.tensors[4].sizes = {3, 4}; },
-                  "not those of a GEMM"},
-        Violation{"BiasSize", [](auto &b, auto &) { b.tensors[2].sizes = {4}; },
-                  "the bias has to be"},
-        Violation{"BiasStride",
-                  [](auto &b, auto &) { b.tensors[2].sizes = {5}, b.tensors[2].strides = {0}; },
-                  "the bias has to be"},
-        Violation{"BiasAlignment",
-                  [](auto &b, auto &c) {
-                    b.tensors.push_back(dense(BufferKind::Weight, 0, 2, DType::F16, {5}));
-                    c.reads[2] = id(6);
-                  },
-                  "multiple of 16"},
-        Violation{"ResidualSize", [](auto &b, auto &) { b.tensors[3].sizes = {1, 5}; },
-                  "the residual has to be"},
-        Violation{"ResidualStride", [](auto &b, auto &) { b.tensors[3].strides = {0, 1}; },
-                  "the residual has to be"},
-        Violation{"WorkspaceType",
-                  [](auto &b, auto &) {
-                    b.tensors[5] = dense(BufferKind::Arena, 0, 256, DType::I8, {768});
-                  },
-                  "the workspace has to be"},
-        Violation{"WorkspaceAlignment", [](auto &b, auto &) { b.tensors[5].slot.offset = 128; },
-                  "the workspace has to be"},
-        Violation{"WorkspaceInTheResult",
-                  [](auto &b, auto &c) {
-                    b.tensors.push_back(dense(BufferKind::Arena, 0, 1000, DType::F16, {3, 4}));
-                    b.tensors[1].sizes[0] = b.tensors[2].sizes[0] = b.tensors[3].sizes[1] = 4;
-                    c.writes[0] = id(6);
-                  },
-                  "the workspace has to be"}),
+        GemmViolation{"InnerSizes", [](auto &b, auto &) { b.tensors[0].sizes = {3, 7}; },
+                      "not those of a GEMM"},
+        GemmViolation{"ResultRows", [](auto &b, auto &) { b.tensors[4].sizes = {2, 5}; },
+                      "not those of a GEMM"},
+        GemmViolation{"ResultColumns", [](auto &b, auto &) { b.tensors[4].sizes = {3, 4}; },
+                      "not those of a GEMM"},
+        GemmViolation{"BiasSize", [](auto &b, auto &) { b.tensors[2].sizes = {4}; },
+                      "the bias has to be"},
+        GemmViolation{"BiasStride",
+                      [](auto &b, auto &) { b.tensors[2].sizes = {5}, b.tensors[2].strides = {0}; },
+                      "the bias has to be"},
+        GemmViolation{"BiasAlignment",
+                      [](auto &b, auto &c) {
+                        b.tensors.push_back(dense(BufferKind::Weight, 0, 2, DType::F16, {5}));
+                        c.reads[2] = id(6);
+                      },
+                      "multiple of 16"},
+        GemmViolation{"ResidualSize", [](auto &b, auto &) { b.tensors[3].sizes = {1, 5}; },
+                      "the residual has to be"},
+        GemmViolation{"ResidualStride", [](auto &b, auto &) { b.tensors[3].strides = {0, 1}; },
+                      "the residual has to be"},
+        GemmViolation{"WorkspaceType",
+                      [](auto &b, auto &) {
+                        b.tensors[5] = dense(BufferKind::Arena, 0, 256, DType::I8, {768});
+                      },
+                      "the workspace has to be"},
+        GemmViolation{"WorkspaceAlignment", [](auto &b, auto &) { b.tensors[5].slot.offset = 128; },
+                      "the workspace has to be"},
+        GemmViolation{"WorkspaceInTheResult",
+                      [](auto &b, auto &c) {
+                        b.tensors.push_back(dense(BufferKind::Arena, 0, 1000, DType::F16, {3, 4}));
+                        b.tensors[1].sizes[0] = b.tensors[2].sizes[0] = b.tensors[3].sizes[1] = 4;
+                        c.writes[0] = id(6);
+                      },
+                      "the workspace has to be"}),
     [](const auto &info) { return info.param.name; });
 
 } // namespace

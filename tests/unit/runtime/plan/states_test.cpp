@@ -70,12 +70,12 @@ TEST(PlanStates, OnlyStatesAreReadBeforeTheyAreWritten) {
               HasSubstr("reads tensor 5, which no earlier record has written"));
 }
 
-struct Violation {
+struct StateViolation {
   const char *name;
   std::function<void(PlanData &)> breakIt;
   const char *message;
 };
-void PrintTo(const Violation &violation, std::ostream *os) {
+void PrintTo(const StateViolation &violation, std::ostream *os) {
   *os << violation.name;
 }
 
@@ -96,7 +96,7 @@ TEST(PlanStates, OfOneParameterAreTaken) {
   EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
 }
 
-class InvalidState : public testing::TestWithParam<Violation> {};
+class InvalidState : public testing::TestWithParam<StateViolation> {};
 
 TEST_P(InvalidState, IsNamed) {
   PlanData plan = trainingPlan(DeviceKind::Cpu).plan;
@@ -110,68 +110,74 @@ TEST_P(InvalidState, IsNamed) {
 INSTANTIATE_TEST_SUITE_P(
     Plans, InvalidState,
     testing::Values(
-        Violation{"Role", [](PlanData &p) { p.states[1].role = StateRole(kNumStateRoles); },
-                  "state 'seen': unknown role 7"},
-        Violation{"DType", [](PlanData &p) { p.states[1].dtype = DType(10); },
-                  "state 'seen': unknown element type 10"},
-        Violation{"Sizes", [](PlanData &p) { p.states[1].sizes = {-1}; },
-                  "state 'seen': sizes are negative or too large"},
-        Violation{"NoName", [](PlanData &p) { p.states[1].name = ""; }, "a name is empty"},
-        Violation{"NameTwice", [](PlanData &p) { p.states[1].name = "w"; },
-                  "the name 'w' is used twice"},
-        Violation{"InitialOfAnotherDType", [](PlanData &p) { p.weights[0].dtype = DType::I32; },
-                  "state 'w': its first value, weight 'w', is of another type"},
-        Violation{"InitialOfOtherSizes", [](PlanData &p) { p.states[0].initial = 1; },
-                  "state 'w': its first value, weight 'lr', is of another type"},
-        Violation{"NoSuchInitial", [](PlanData &p) { p.states[0].initial = 2; },
-                  "state 'w': there is no weight 2"},
-        Violation{"MomentOfOtherSizes", [](PlanData &p) { p.states[2].sizes = {5}; },
-                  "state 'w:exp_avg': it is f32[5], and its parameter f32[4]"},
-        Violation{"MomentOfAnotherDType", [](PlanData &p) { p.states[2].dtype = DType::F64; },
-                  "state 'w:exp_avg': it is f64[4], and its parameter f32[4]"},
-        Violation{"AverageOfOtherSizes", addState("w:ema", StateRole::Average, DType::F32, {8}),
-                  "state 'w:ema': it is f32[8], and its parameter f32[4]"},
-        Violation{"AverageOfAnotherDType", addState("w:ema", StateRole::Average, DType::F64, {4}),
-                  "state 'w:ema': it is f64[4], and its parameter f32[4]"},
-        Violation{"AverageOfAnotherRole", addState("w:ema", StateRole::Optimizer, DType::F32, {4}),
-                  "state 'w:ema': the role optimizer does not go with this name"},
-        Violation{"ParameterWithTheNameOfAnAverage",
-                  addState("w:ema", StateRole::Parameter, DType::F32, {8}),
-                  "state 'w:ema': the role parameter does not go with this name"},
-        Violation{"AverageOfAnotherName", addState("w:mean", StateRole::Average, DType::F32, {4}),
-                  "state 'w:mean': the role average does not go with this name"},
-        Violation{"AverageOfNothing", addState("v:ema", StateRole::Average, DType::F32, {4}),
-                  "state 'v:ema': its role is average, and there is no parameter 'v'"},
-        Violation{"AverageOfABuffer", addState("seen:ema", StateRole::Average, DType::F32, {4}),
-                  "state 'seen:ema': its role is average, and there is no parameter 'seen'"},
-        Violation{"GradientOfOtherSizes",
-                  addState("w:gradient", StateRole::Gradient, DType::F32, {1}),
-                  "state 'w:gradient': it is f32[1], and its parameter f32[4]"},
-        Violation{"GradientOfIntegers",
-                  addState("w:gradient", StateRole::Gradient, DType::I32, {4}),
-                  "state 'w:gradient': it is i32[4], and its parameter f32[4]"},
-        Violation{"CopyOfOtherSizes", addState("w:bf16", StateRole::Copy, DType::BF16, {2}),
-                  "state 'w:bf16': it is bf16[2], and its parameter f32[4]"},
-        Violation{"CopyOfAnotherName", addState("w:f16", StateRole::Copy, DType::BF16, {4}),
-                  "state 'w:f16': the role copy does not go with this name"},
-        Violation{"NotesOfAFile", addState("__metadata__", StateRole::Buffer, DType::F32, {4}),
-                  "state '__metadata__': files of safetensors keep this name for their notes"},
-        Violation{"NoSuchState",
-                  [](PlanData &p) { p.entries[0].buckets[0].tensors[5].slot.index = 5; },
-                  "there is no state 5"},
-        Violation{"ReadAsAnotherType",
-                  [](PlanData &p) { p.entries[0].buckets[0].tensors[5].dtype = DType::I32; },
-                  "is i32 in a state of f32"},
-        Violation{"ReadPastItsEnd",
-                  [](PlanData &p) { p.entries[0].buckets[0].tensors[5].slot.offset = 4; },
-                  "reaches past the 16 bytes of its buffer"},
-        Violation{"BranchesThatWriteOneState",
-                  [](PlanData &p) {
-                    std::vector<LaunchRecord> &records = p.entries[0].buckets[0].records;
-                    records[3].branch = 1; // Writes m.
-                    records[4].branch = 2; // Reads it.
-                  },
-                  "are in different branches and use the same memory"}),
+        StateViolation{"Role", [](PlanData &p) { p.states[1].role = StateRole(kNumStateRoles); },
+                       "state 'seen': unknown role 7"},
+        StateViolation{"DType", [](PlanData &p) { p.states[1].dtype = DType(10); },
+                       "state 'seen': unknown element type 10"},
+        StateViolation{"Sizes", [](PlanData &p) { p.states[1].sizes = {-1}; },
+                       "state 'seen': sizes are negative or too large"},
+        StateViolation{"NoName", [](PlanData &p) { p.states[1].name = ""; }, "a name is empty"},
+        StateViolation{"NameTwice", [](PlanData &p) { p.states[1].name = "w"; },
+                       "the name 'w' is used twice"},
+        StateViolation{"InitialOfAnotherDType",
+                       [](PlanData &p) { p.weights[0].dtype = DType::I32; },
+                       "state 'w': its first value, weight 'w', is of another type"},
+        StateViolation{"InitialOfOtherSizes", [](PlanData &p) { p.states[0].initial = 1; },
+                       "state 'w': its first value, weight 'lr', is of another type"},
+        StateViolation{"NoSuchInitial", [](PlanData &p) { p.states[0].initial = 2; },
+                       "state 'w': there is no weight 2"},
+        StateViolation{"MomentOfOtherSizes", [](PlanData &p) { p.states[2].sizes = {5}; },
+                       "state 'w:exp_avg': it is f32[5], and its parameter f32[4]"},
+        StateViolation{"MomentOfAnotherDType", [](PlanData &p) { p.states[2].dtype = DType::F64; },
+                       "state 'w:exp_avg': it is f64[4], and its parameter f32[4]"},
+        StateViolation{"AverageOfOtherSizes",
+                       addState("w:ema", StateRole::Average, DType::F32, {8}),
+                       "state 'w:ema': it is f32[8], and its parameter f32[4]"},
+        StateViolation{"AverageOfAnotherDType",
+                       addState("w:ema", StateRole::Average, DType::F64, {4}),
+                       "state 'w:ema': it is f64[4], and its parameter f32[4]"},
+        StateViolation{"AverageOfAnotherRole",
+                       addState("w:ema", StateRole::Optimizer, DType::F32, {4}),
+                       "state 'w:ema': the role optimizer does not go with this name"},
+        StateViolation{"ParameterWithTheNameOfAnAverage",
+                       addState("w:ema", StateRole::Parameter, DType::F32, {8}),
+                       "state 'w:ema': the role parameter does not go with this name"},
+        StateViolation{"AverageOfAnotherName",
+                       addState("w:mean", StateRole::Average, DType::F32, {4}),
+                       "state 'w:mean': the role average does not go with this name"},
+        StateViolation{"AverageOfNothing", addState("v:ema", StateRole::Average, DType::F32, {4}),
+                       "state 'v:ema': its role is average, and there is no parameter 'v'"},
+        StateViolation{"AverageOfABuffer",
+                       addState("seen:ema", StateRole::Average, DType::F32, {4}),
+                       "state 'seen:ema': its role is average, and there is no parameter 'seen'"},
+        StateViolation{"GradientOfOtherSizes",
+                       addState("w:gradient", StateRole::Gradient, DType::F32, {1}),
+                       "state 'w:gradient': it is f32[1], and its parameter f32[4]"},
+        StateViolation{"GradientOfIntegers",
+                       addState("w:gradient", StateRole::Gradient, DType::I32, {4}),
+                       "state 'w:gradient': it is i32[4], and its parameter f32[4]"},
+        StateViolation{"CopyOfOtherSizes", addState("w:bf16", StateRole::Copy, DType::BF16, {2}),
+                       "state 'w:bf16': it is bf16[2], and its parameter f32[4]"},
+        StateViolation{"CopyOfAnotherName", addState("w:f16", StateRole::Copy, DType::BF16, {4}),
+                       "state 'w:f16': the role copy does not go with this name"},
+        StateViolation{"NotesOfAFile", addState("__metadata__", StateRole::Buffer, DType::F32, {4}),
+                       "state '__metadata__': files of safetensors keep this name for their notes"},
+        StateViolation{"NoSuchState",
+                       [](PlanData &p) { p.entries[0].buckets[0].tensors[5].slot.index = 5; },
+                       "there is no state 5"},
+        StateViolation{"ReadAsAnotherType",
+                       [](PlanData &p) { p.entries[0].buckets[0].tensors[5].dtype = DType::I32; },
+                       "is i32 in a state of f32"},
+        StateViolation{"ReadPastItsEnd",
+                       [](PlanData &p) { p.entries[0].buckets[0].tensors[5].slot.offset = 4; },
+                       "reaches past the 16 bytes of its buffer"},
+        StateViolation{"BranchesThatWriteOneState",
+                       [](PlanData &p) {
+                         std::vector<LaunchRecord> &records = p.entries[0].buckets[0].records;
+                         records[3].branch = 1; // Writes m.
+                         records[4].branch = 2; // Reads it.
+                       },
+                       "are in different branches and use the same memory"}),
     [](const auto &info) { return info.param.name; });
 
 } // namespace
