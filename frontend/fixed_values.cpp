@@ -2,7 +2,7 @@
 // calls change nothing.
 #include "frontend/graph_import.h"
 #include "frontend/guard.h"
-#include "frontend/op_import.h"
+#include "frontend/ops/op_import.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -39,7 +39,7 @@ bool anyNode(const Block &block, llvm::function_ref<bool(const Node &)> matches,
 
 bool lacksRow(const Node &node) {
   const c10::FunctionSchema *schema = node.maybeSchema();
-  return schema && !hasRow(*schema);
+  return schema && !hasRow(schema->name(), schema->overload_name());
 }
 
 /// Returns true if the results of `code` may share memory with a tensor among its inputs or

@@ -1,10 +1,12 @@
 // GraphImporter: imports nodes: attributes, calls, lists. Values are in graph_values.cpp, ops in
-// op_import.cpp, branches and loops in control_flow.cpp, mutation of lists in mutation.cpp, what
-// depends on parameters alone in fixed_values.cpp.
+// ops/op_import.cpp, branches and loops in control_flow.cpp, mutation of lists in mutation.cpp,
+// what depends on parameters alone in fixed_values.cpp.
 #include "frontend/graph_import.h"
 
-#include "frontend/op_import.h"
+#include "frontend/ops/op_import.h"
+#include "frontend/ops/torch_files.h"
 #include "frontend/source_lines.h"
+#include "frontend/torchscript_call.h"
 #include "ir/op_def.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -408,7 +410,8 @@ void GraphImporter::importOp(const Node &node) {
       bind(output, &result);
     return;
   }
-  OpImporter::Results results = OpImporter(*this, node, *schema).import();
+  TorchScriptCall call(*this, node, *schema);
+  OpImporter::Results results = OpImporter(call).import();
   for (auto [output, result] : llvm::zip(node.outputs(), results))
     bind(output, std::move(result));
 }

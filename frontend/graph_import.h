@@ -45,7 +45,7 @@ public:
   /// Imports the method with the code `source` and the schema `schema`.
   void import(torch::jit::Graph &source, const c10::FunctionSchema &schema, Role role);
 
-  // For the functions that import one op.
+  // For the calls of ops.
 
   ir::Graph &graph() { return graph_; }
   /// Returns the user's line: the innermost frame outside torch's own files, or, where none is
@@ -54,8 +54,8 @@ public:
   /// Returns the IR form of `value`. A tensor constant becomes a get_attr node on first use.
   ir::Arg arg(const torch::jit::Value *value);
   /// Like arg(), for an argument that may be a number: returns a 0-d tensor constant of an integer
-  /// as a number. Traced size arithmetic spells its numbers as such tensors. `specialize` does the
-  /// same for fractions beside a size: beside another tensor they take part in type promotion.
+  /// as a number. `specialize` does the same for fractions beside a size: beside another tensor
+  /// they take part in type promotion.
   ir::Arg argOrNumber(const torch::jit::Value *value);
   /// Emits a prim.refused in place of `node`, bound to its outputs: the import continues, and
   /// compiling the graph reports `reason` with the line. Returns the value of the first output.

@@ -37,11 +37,6 @@ SourceRange originOf(const SourceRange &range) {
 
 } // namespace
 
-bool isTorchFile(llvm::StringRef file) {
-  return file.empty() || file.starts_with("<") || file.starts_with("code/__torch__") ||
-         file.contains("-packages/torch/");
-}
-
 std::vector<ir::Loc> framesOf(const torch::jit::Node &node) {
   const SourceRange range = originOf(node.sourceRange());
   auto position = range.file_line_col();

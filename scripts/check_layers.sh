@@ -29,6 +29,7 @@ layer ir support runtime/base
 layer passes support ir runtime/base
 layer backend support ir runtime/base runtime/plan runtime/kernels
 layer frontend support ir runtime/base runtime/script
+layer frontend/ops support ir runtime/base
 layer tuner backend support ir runtime/base runtime/plan runtime/kernels runtime/exec
 layer driver backend passes support ir runtime/base runtime/plan runtime/kernels runtime/exec
 

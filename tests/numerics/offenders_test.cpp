@@ -46,7 +46,7 @@ TEST(Offenders, AreNotImported) {
   for (const char *imported : {
 #define CGC_ATEN(name, op, spec) name,
 #define CGC_ATEN_FN(name, function) name,
-#include "frontend/aten.def"
+#include "frontend/ops/aten.def"
        })
     EXPECT_FALSE(kOffenders.contains(imported)) << imported;
 }

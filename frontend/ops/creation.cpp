@@ -1,5 +1,5 @@
 // Op functions: ops that make or fill a tensor.
-#include "frontend/op_import.h"
+#include "frontend/ops/op_import.h"
 
 namespace cgc::frontend {
 

@@ -1,5 +1,5 @@
 // Op functions: convolutions, pooling and resampling.
-#include "frontend/op_import.h"
+#include "frontend/ops/op_import.h"
 
 #include "ir/op_def.h"
 

@@ -1,5 +1,5 @@
 // Op functions: pointwise functions and reductions.
-#include "frontend/op_import.h"
+#include "frontend/ops/op_import.h"
 
 #include <limits>
 #include <numbers>

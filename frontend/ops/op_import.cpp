@@ -1,15 +1,11 @@
 // OpImporter: finds the row of an op and matches its arguments by name.
-#include "frontend/op_import.h"
+#include "frontend/ops/op_import.h"
 
 #include "ir/op_def.h"
 #include "runtime/base/check.h"
-#include "runtime/script/retarget.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
-
-#include <ATen/core/function_schema.h>
-#include <ATen/core/jit_type.h>
 
 namespace cgc::frontend {
 namespace {
@@ -24,7 +20,7 @@ struct Row {
 constexpr Row kRows[] = {
 #define CGC_ATEN(name, op, spec) {name, ir::OpKind::op, spec, nullptr},
 #define CGC_ATEN_FN(name, function) {name, std::nullopt, "", function},
-#include "frontend/aten.def"
+#include "frontend/ops/aten.def"
 };
 
 /// Returns the row of `name`, or for `aten::x` without one that of cgc's op `aten.x`.
@@ -39,9 +35,8 @@ std::optional<Row> findRow(llvm::StringRef name) {
 }
 
 /// Returns the row of an op, and whether the op is the in-place form of the row's.
-std::pair<std::optional<Row>, bool> findRow(const c10::FunctionSchema &schema) {
-  const std::string &name = schema.name();
-  std::optional<Row> row = findRow(name + "." + schema.overload_name());
+std::pair<std::optional<Row>, bool> findRow(const std::string &name, const std::string &overload) {
+  std::optional<Row> row = findRow(name + "." + overload);
   if (!row)
     row = findRow(llvm::StringRef(name));
   llvm::StringRef plain = name;
@@ -82,60 +77,35 @@ Renamed applySpec(llvm::StringRef spec, llvm::StringRef name) {
   return {name.str(), false};
 }
 
-bool isListType(const c10::TypePtr &type) {
-  if (auto optional = type->cast<c10::OptionalType>())
-    return isListType(optional->getElementType());
-  return type->kind() == c10::TypeKind::ListType || type->kind() == c10::TypeKind::TupleType;
-}
-
-/// Returns true if `value` is the default of ATen's schema.
-bool isDefault(const ir::Arg &value, const c10::Argument &argument) {
-  if (value.isNone())
-    return true;
-  const auto &defaultValue = argument.default_value();
-  if (!defaultValue)
-    return false;
-  std::optional<ir::Arg> constant = toConstant(*defaultValue);
-  return constant && *constant == value;
-}
-
 } // namespace
 
-bool hasRow(const c10::FunctionSchema &schema) {
-  return findRow(schema).first.has_value();
+bool hasRow(const std::string &name, const std::string &overload) {
+  return findRow(name, overload).first.has_value();
+}
+
+std::optional<size_t> OpImporter::indexOf(llvm::StringRef name) const {
+  for (size_t i = 0; i < call_.numArgs(); ++i)
+    if (call_.argName(i) == name)
+      return i;
+  return std::nullopt;
 }
 
 ir::Arg OpImporter::argAt(size_t i, bool mayBeNumber) {
-  if (i < readArgs_.size())
-    readArgs_.set(i);
-  const torch::jit::Value *value = node_.inputs()[i];
-  ir::Arg arg = mayBeNumber ? importer_.argOrNumber(value) : importer_.arg(value);
-  // The arguments of aten::format after the first are not in the schema.
-  if (!arg.is<int64_t>() || i >= readArgs_.size() ||
-      !script::isDTypeArgument(schema_.arguments()[i]))
-    return arg;
-  auto type = static_cast<c10::ScalarType>(arg.as<int64_t>());
-  if (std::optional<DType> dtype = toDType(type))
-    return *dtype;
-  bool known = arg.as<int64_t>() >= 0 && type < c10::ScalarType::NumOptions;
-  return refuse(std::string("cgc has no dtype ") +
-                (known ? c10::toString(type) : "of this number") +
-                "; convert this part of the model to a floating or integer dtype");
+  readArgs_.set(static_cast<unsigned>(i));
+  Result<ir::Arg> arg = call_.arg(i, mayBeNumber);
+  return arg.isOk() ? *std::move(arg) : refuse(arg.status().message());
 }
 
 ir::Arg OpImporter::arg(llvm::StringRef name) {
-  std::optional<int> index =
-      schema_.argumentIndexWithName(std::string_view(name.data(), name.size()));
-  return index ? argAt(static_cast<size_t>(*index), false) : ir::Arg();
+  const std::optional<size_t> index = indexOf(name);
+  return index ? argAt(*index, false) : ir::Arg();
 }
 
 ir::Arg OpImporter::argOr(llvm::StringRef name, ir::Arg otherwise) {
   ir::Arg value = arg(name);
   if (value.isNone())
     return otherwise;
-  const int index = *schema_.argumentIndexWithName(std::string_view(name.data(), name.size()));
-  if (!value.isValue() ||
-      node_.inputs()[static_cast<size_t>(index)]->type()->kind() != c10::TypeKind::OptionalType)
+  if (!value.isValue() || !call_.mayBeNone(*indexOf(name)))
     return value;
   return choose(emit(ir::OpKind::PrimIs, {{"a", value}, {"b", ir::Arg()}}), otherwise, value);
 }
@@ -144,7 +114,7 @@ ir::Arg OpImporter::constant(llvm::StringRef name) {
   ir::Arg value = arg(name);
   if (value.isConstant())
     return value;
-  return refuse("cgc takes a constant '" + name.str() + "' of " + schema_.name() +
+  return refuse("cgc takes a constant '" + name.str() + "' of " + call_.name() +
                 " only; write the value into the call, or make it an attribute of the module");
 }
 
@@ -153,7 +123,7 @@ ir::Arg::List OpImporter::tensors(llvm::StringRef name) {
   if (list.isList() && !list.list().empty())
     return list.list();
   refuse("cgc takes a list of tensors that the model writes out as '" + name.str() + "' of " +
-         schema_.name() + "; name its tensors in the call");
+         call_.name() + "; name its tensors in the call");
   return {};
 }
 
@@ -171,8 +141,8 @@ ir::Arg OpImporter::chooseBranch(const ir::Arg &condition, llvm::function_ref<ir
                                  llvm::function_ref<ir::Arg()> otherwise) {
   if (const bool *taken = condition.getIf<bool>())
     return *taken ? then() : otherwise();
-  const ir::Loc loc = importer_.locOf(node_);
-  ir::Graph &graph = importer_.graph();
+  const ir::Loc loc = call_.loc();
+  ir::Graph &graph = call_.graph();
   graph.call(ir::OpKind::PrimIf, {condition}, 0, loc);
   ir::Arg::List thens = {then()};
   graph.call(ir::OpKind::PrimElse, {}, 0, loc);
@@ -183,8 +153,8 @@ ir::Arg OpImporter::chooseBranch(const ir::Arg &condition, llvm::function_ref<ir
 }
 
 void OpImporter::refuseIf(const ir::Arg &condition, std::string message) {
-  const ir::Loc loc = importer_.locOf(node_);
-  ir::Graph &graph = importer_.graph();
+  const ir::Loc loc = call_.loc();
+  ir::Graph &graph = call_.graph();
   graph.call(ir::OpKind::PrimIf, {condition}, 0, loc);
   graph.call(ir::OpKind::PrimRaise, {ir::Arg(std::move(message))}, 0, loc);
   graph.call(ir::OpKind::PrimElse, {}, 0, loc);
@@ -192,27 +162,23 @@ void OpImporter::refuseIf(const ir::Arg &condition, std::string message) {
 }
 
 ir::Arg OpImporter::refuse(std::string reason, ir::Cause cause) {
-  if (std::exchange(refused_, true)) // The first reason stays.
-    return node_.outputs().empty() ? ir::Arg() : importer_.arg(node_.outputs()[0]);
-  return importer_.refuse(node_, std::move(reason), cause);
+  if (!refused_) // The first reason stays.
+    refused_ = call_.refuse(std::move(reason), cause);
+  return *refused_;
 }
 
 ir::Arg OpImporter::onlyResult(ir::Arg first) {
-  for (const torch::jit::Value *other : node_.outputs().slice(1))
-    if (other->hasUses())
+  for (size_t i = 1; i < call_.numResults(); ++i)
+    if (call_.isUsed(i))
       return refuse("cgc computes the first result of this op only");
   return first;
 }
 
-bool OpImporter::isOnHost() const {
-  return node_.outputs()[0]->type()->kind() != c10::TypeKind::TensorType;
-}
-
 OpImporter::Results OpImporter::import() {
-  const auto [row, inPlace] = findRow(schema_);
+  const auto [row, inPlace] = findRow(call_.name(), call_.overload());
   if (!row) {
     Results results;
-    ir::Node *node = importer_.emitFallback(node_);
+    ir::Node *node = call_.emitFallback();
     for (ir::Value &value : node->results())
       results.push_back(&value);
     return results;
@@ -221,7 +187,7 @@ OpImporter::Results OpImporter::import() {
     return importByName(*row->op, row->spec, inPlace);
   ir::Arg value = row->function(*this);
   Results results = {value};
-  if (value.isList() && node_.outputs().size() > 1)
+  if (value.isList() && call_.numResults() > 1)
     results.assign(value.list().begin(), value.list().end());
   if (std::optional<ir::Arg> refused = refuseUnreadArgs())
     return {*refused};
@@ -231,11 +197,12 @@ OpImporter::Results OpImporter::import() {
 std::optional<ir::Arg> OpImporter::refuseUnreadArgs() {
   if (refused_)
     return std::nullopt;
-  for (size_t i = 0; i < schema_.arguments().size(); ++i) {
-    const c10::Argument &argument = schema_.arguments()[i];
-    if (!readArgs_.test(i) && !isIgnorable(argument.name()) && !isDefault(argAt(i, true), argument))
-      return refuse("cgc does not support the argument '" + argument.name() + "' of " +
-                    schema_.name());
+  for (size_t i = 0; i < call_.numArgs(); ++i) {
+    if (readArgs_.test(static_cast<unsigned>(i)) || isIgnorable(call_.argName(i)))
+      continue;
+    if (const ir::Arg value = argAt(i, true); !value.isNone() && !call_.isDefault(i, value))
+      return refuse("cgc does not support the argument '" + call_.argName(i).str() + "' of " +
+                    call_.name());
   }
   return std::nullopt;
 }
@@ -243,21 +210,20 @@ std::optional<ir::Arg> OpImporter::refuseUnreadArgs() {
 OpImporter::Results OpImporter::importByName(ir::OpKind op, llvm::StringRef spec, bool inPlace) {
   const ir::Schema &schema = ir::opSchema(op);
   std::vector<std::optional<ir::Arg>> given(schema.args.size());
-  for (size_t i = 0; i < schema_.arguments().size(); ++i) {
-    Renamed renamed = applySpec(spec, schema_.arguments()[i].name());
+  for (size_t i = 0; i < call_.numArgs(); ++i) {
+    Renamed renamed = applySpec(spec, call_.argName(i));
     if (renamed.dropped) {
-      readArgs_.set(i);
+      readArgs_.set(static_cast<unsigned>(i));
       continue;
     }
     std::optional<unsigned> index = schema.find(renamed.name);
-    // TorchScript's own scalar ops name their operands a and b.
+    // Python's and TorchScript's own scalar ops name their operands a and b.
     if (!index && (renamed.name == "a" || renamed.name == "b"))
       index = renamed.name == "a" ? 0 : 1;
     if (index && *index < given.size()) {
       const ir::SchemaArg &expected = schema.args[*index];
       ir::Arg arg = argAt(i, expected.kind != ir::ArgKind::Tensor);
-      if (expected.isList && !arg.isNone() && !arg.isList() &&
-          !isListType(node_.inputs()[i]->type()))
+      if (expected.isList && !arg.isNone() && !arg.isList() && !call_.isList(i))
         arg = ir::Arg::List{std::move(arg)};
       given[*index] = std::move(arg);
     }
@@ -292,7 +258,7 @@ ir::Arg OpImporter::emit(ir::OpKind op, llvm::ArrayRef<std::pair<llvm::StringRef
 OpImporter::Results OpImporter::emitArgs(ir::OpKind op, std::vector<ir::Arg> args, bool inPlace) {
   const ir::Schema &schema = ir::opSchema(op);
   if (Status status = ir::checkArgs(schema, args); !status.isOk())
-    return {refuse(schema_.name() + ": " + status.message())};
+    return {refuse(call_.name() + ": " + status.message())};
   // Evaluates conditions of branches and trip counts of loops to constants.
   if (isOnHost() || ir::hasTrait(op, ir::kHost))
     if (std::optional<ir::Arg> value = ir::evaluateEarly(op, args))
@@ -302,10 +268,14 @@ OpImporter::Results OpImporter::emitArgs(ir::OpKind op, std::vector<ir::Arg> arg
   std::optional<unsigned> count;
   if (schema.listResult) {
     // If the number of results is unknown here, one result stands for the list.
-    count = numListResults(op, args);
+    count = call_.listLength();
+    // The size of the split dimension is unknown, so the number of results of `split` by a number
+    // is too.
+    if (!count && op == ir::OpKind::Split && args[1].isList())
+      count = static_cast<unsigned>(args[1].list().size());
     numResults = count.value_or(1);
   }
-  ir::Node *node = importer_.graph().call(op, std::move(args), numResults, importer_.locOf(node_));
+  ir::Node *node = call_.graph().call(op, std::move(args), numResults, call_.loc());
   node->setInPlace(inPlace);
   Results results;
   for (ir::Value &value : node->results())
@@ -313,18 +283,6 @@ OpImporter::Results OpImporter::emitArgs(ir::OpKind op, std::vector<ir::Arg> arg
   if (count)
     return {ir::Arg(ir::Arg::List(results.begin(), results.end()))};
   return results;
-}
-
-std::optional<unsigned> OpImporter::numListResults(ir::OpKind op,
-                                                   llvm::ArrayRef<ir::Arg> args) const {
-  for (const torch::jit::Use &use : node_.outputs()[0]->uses())
-    if (use.user->kind() == c10::prim::ListUnpack)
-      return static_cast<unsigned>(use.user->outputs().size());
-  // The size of the split dimension is unknown, so the number of results of `split` by a number is
-  // too.
-  if (op == ir::OpKind::Split && args[1].isList())
-    return static_cast<unsigned>(args[1].list().size());
-  return std::nullopt;
 }
 
 } // namespace cgc::frontend

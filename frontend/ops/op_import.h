@@ -1,7 +1,7 @@
-// OpImporter: imports one TorchScript op by a row of aten.def or the name of cgc's op.
+// OpImporter: imports one call of an ATen op by a row of aten.def or the name of cgc's op.
 #pragma once
 
-#include "frontend/graph_import.h"
+#include "frontend/ops/aten_call.h"
 #include "ir/op_kind.h"
 
 #include "llvm/ADT/SmallBitVector.h"
@@ -16,17 +16,17 @@ class OpImporter {
 public:
   using Results = llvm::SmallVector<ir::Arg, 2>;
 
-  OpImporter(GraphImporter &importer, const torch::jit::Node &node,
-             const c10::FunctionSchema &schema)
-      : importer_(importer), node_(node), schema_(schema), readArgs_(schema.arguments().size()) {}
+  /// Borrows the call.
+  explicit OpImporter(AtenCall &call)
+      : call_(call), readArgs_(static_cast<unsigned>(call.numArgs())) {}
 
-  /// Adds nodes to the graph. Returns one Arg for each output of the TorchScript node.
+  /// Adds nodes to the graph. Returns one Arg for each result of the call.
   Results import();
 
   // For the functions in aten.def's rows.
 
-  GraphImporter &importer() { return importer_; }
-  const torch::jit::Node &node() const { return node_; }
+  size_t numInputs() const { return call_.numArgs(); }
+  bool mayBeNone(size_t i) const { return call_.mayBeNone(i); }
   /// Returns the argument with this name in ATen's schema, or none if there is no such argument.
   ir::Arg arg(llvm::StringRef name);
   /// Returns the argument at a position. An argument that is never read and differs from its
@@ -60,7 +60,7 @@ public:
   /// the arguments of the method.
   void refuseIf(const ir::Arg &condition, std::string message);
   /// Returns true if the op computes on host values: its result is not a tensor.
-  bool isOnHost() const;
+  bool isOnHost() const { return call_.isOnHost(); }
   /// Adds a call. Arguments that are not named take their default.
   ir::Arg emit(ir::OpKind op, std::initializer_list<std::pair<llvm::StringRef, ir::Arg>> args,
                bool inPlace = false) {
@@ -76,7 +76,7 @@ public:
   ir::Arg refuse(std::string reason, ir::Cause cause = ir::Cause::None);
   /// Refuses the call with a reason from the table of causes.
   ir::Arg refuse(ir::Cause cause) {
-    return refuse(ir::explain("cgc cannot compile " + schema_.name(), cause), cause);
+    return refuse(ir::explain("cgc cannot compile " + call_.name(), cause), cause);
   }
 
 private:
@@ -85,22 +85,21 @@ private:
   Results emitArgs(ir::OpKind op, std::vector<ir::Arg> args, bool inPlace);
   /// Refuses the call if it has a significant argument that was never read.
   std::optional<ir::Arg> refuseUnreadArgs();
-  std::optional<unsigned> numListResults(ir::OpKind op, llvm::ArrayRef<ir::Arg> args) const;
+  std::optional<size_t> indexOf(llvm::StringRef name) const;
 
-  GraphImporter &importer_;
-  const torch::jit::Node &node_;
-  const c10::FunctionSchema &schema_;
-  llvm::SmallBitVector readArgs_; ///< The arguments of the schema that have been read.
-  bool refused_ = false;
+  AtenCall &call_;
+  llvm::SmallBitVector readArgs_;  ///< The arguments that have been read.
+  std::optional<ir::Arg> refused_; ///< The first result of a call that was refused.
 };
 
-/// Returns true if a row of aten.def, or cgc's op of the same name, says how to import the op.
-bool hasRow(const c10::FunctionSchema &schema);
+/// Returns true if a row of aten.def, or cgc's op of the same name, says how to import the op, such
+/// as "aten::add" with the overload "Tensor".
+bool hasRow(const std::string &name, const std::string &overload);
 
 /// Returns the result, or the list of all results of an op with several.
 using OpFunction = ir::Arg (*)(OpImporter &);
 #define CGC_ATEN(name, op, spec)
 #define CGC_ATEN_FN(name, function) ir::Arg function(OpImporter &);
-#include "frontend/aten.def"
+#include "frontend/ops/aten.def"
 
 } // namespace cgc::frontend

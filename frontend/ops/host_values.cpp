@@ -1,9 +1,7 @@
 // Op functions: ops on numbers, lists and devices, which specialize evaluates.
-#include "frontend/op_import.h"
+#include "frontend/ops/op_import.h"
 
 #include "llvm/ADT/STLExtras.h"
-
-#include <ATen/core/jit_type.h>
 
 namespace cgc::frontend {
 
@@ -22,7 +20,7 @@ Arg importItem(OpImporter &op) {
 }
 
 Arg importFalse(OpImporter &op) {
-  for (size_t i = 0; i < op.node().inputs().size(); ++i)
+  for (size_t i = 0; i < op.numInputs(); ++i)
     op.input(i); // Marks the argument as read, whatever it is.
   return Arg(false);
 }
@@ -65,7 +63,7 @@ Arg importContains(OpImporter &op) {
 
 Arg importFormat(OpImporter &op) {
   Arg::List parts;
-  for (size_t i = 0; i < op.node().inputs().size(); ++i)
+  for (size_t i = 0; i < op.numInputs(); ++i)
     parts.push_back(op.input(i));
   return op.emit(OpKind::PrimFormat, {{"parts", Arg(std::move(parts))}});
 }
@@ -81,9 +79,7 @@ Arg importIs(OpImporter &op) {
   Arg sides[] = {op.input(0), op.input(1)};
   // For a comparison with None, a type that is not optional decides.
   for (int i : {0, 1}) {
-    c10::TypeKind kind = op.node().inputs()[i]->type()->kind();
-    bool mayBeNone = kind == c10::TypeKind::OptionalType || kind == c10::TypeKind::AnyType;
-    if (sides[1 - i].isNone() && sides[i].isValue() && !mayBeNone)
+    if (sides[1 - i].isNone() && sides[i].isValue() && !op.mayBeNone(static_cast<size_t>(i)))
       return Arg(false);
   }
   return op.emit(OpKind::PrimIs, {{"a", sides[0]}, {"b", sides[1]}});

@@ -1,5 +1,5 @@
 // Op functions: norms and dropout.
-#include "frontend/op_import.h"
+#include "frontend/ops/op_import.h"
 
 namespace cgc::frontend {
 

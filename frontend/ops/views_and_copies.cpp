@@ -1,5 +1,5 @@
 // Op functions: views, copies, casts and padding.
-#include "frontend/op_import.h"
+#include "frontend/ops/op_import.h"
 
 namespace cgc::frontend {
 

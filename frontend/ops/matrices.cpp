@@ -1,5 +1,5 @@
 // Op functions: norms, products and statistics of vectors and matrices.
-#include "frontend/op_import.h"
+#include "frontend/ops/op_import.h"
 
 #include "llvm/ADT/STLExtras.h"
 
