@@ -157,4 +157,14 @@ Result<std::vector<BucketSpec>> chooseBuckets(const ir::Module &root,
   return buckets;
 }
 
+Status checkShapes(const std::vector<BucketSpec> &buckets, const ir::InputShapes &shapes) {
+  for (const BucketSpec &bucket : buckets) {
+    std::vector<ir::GivenInput> given;
+    for (const InputSpec &input : bucket.inputs)
+      given.push_back({input.name, input.dtype, input.sizes});
+    CGC_TRY(ir::checkInputs(shapes, given));
+  }
+  return Status::ok();
+}
+
 } // namespace cgc::driver

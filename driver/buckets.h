@@ -2,6 +2,7 @@
 // for.
 #pragma once
 
+#include "ir/input_shapes.h"
 #include "ir/module.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/status.h"
@@ -35,6 +36,9 @@ Result<std::vector<BucketSpec>> chooseBuckets(const ir::Module &root,
                                               const std::vector<InputSpec> &inputs,
                                               const std::vector<int64_t> &batches,
                                               const std::vector<std::string> &entries);
+
+/// Usage, naming the input, if a bucket has inputs that `shapes` does not allow.
+Status checkShapes(const std::vector<BucketSpec> &buckets, const ir::InputShapes &shapes);
 
 /// The input types of `bucket`, a bucket of `method`, in the form that Pipeline::specialize takes.
 std::vector<ir::Type> typesOf(const ir::Graph &method, const BucketSpec &bucket);

@@ -5,6 +5,7 @@
 #include "driver/buckets.h"
 #include "driver/entry_groups.h"
 #include "ir/diagnostics.h"
+#include "ir/input_shapes.h"
 #include "ir/module.h"
 #include "passes/pipeline.h"
 
@@ -49,6 +50,8 @@ struct CompileOptions {
   /// Types of the inputs, by name. A method is compiled if all of its inputs without a default are
   /// here.
   std::vector<InputSpec> inputs;
+  /// The dtypes and sizes that the model accepts. None: any that its ops accept.
+  std::optional<ir::InputShapes> shapes = {};
   /// Values of dimension 0 of every input, one bucket each. Empty: the sizes of `inputs`.
   std::vector<int64_t> batches;
   /// Methods to compile. Empty: the groups; without groups all methods whose inputs are given.
@@ -102,8 +105,8 @@ Status check(const CompileOptions &options);
 /// library that imported it must stay loaded as long as the weights exist.
 ///
 /// Fails as check() does. Usage, before the first phase, if inputs, batches, entries or groups do
-/// not fit the model. Unsupported if a method cannot be compiled: the status names each such
-/// method, and `diagnostics` has every cause with its source line.
+/// not fit the model or its shapes. Unsupported if a method cannot be compiled: the status names
+/// each such method, and `diagnostics` has every cause with its source line.
 ///
 /// Each call has a pipeline and an instrumentation of its own. Calls for different modules may run
 /// concurrently if they share neither `log` nor an output file of `instrumentation`, and if the

@@ -56,7 +56,7 @@ lines() {
   fi
 }
 lines runtime 34400
-lines ir 19200
+lines ir 19300
 lines passes 12600
 lines backend 6600
 lines frontend 5600
