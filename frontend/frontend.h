@@ -4,6 +4,7 @@
 #pragma once
 
 #include "frontend/headers_hash.h"
+#include "frontend/import_for.h"
 #include "ir/module.h"
 #include "runtime/base/fnv1a.h"
 #include "runtime/base/status.h"
@@ -18,13 +19,6 @@
 #include <vector>
 
 namespace cgc::frontend {
-
-/// The plans that an imported module is compiled to.
-enum class ImportFor : uint8_t {
-  Inference,
-  /// Parameters become states: of the role `buffer` if they require no gradient.
-  Training,
-};
 
 /// Loads `path` on the CPU and imports every method of every module; the module hierarchy is kept.
 /// The tensors of the module share LibTorch's memory. InvalidFile, with the kind of file, if it is

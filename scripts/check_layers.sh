@@ -30,6 +30,7 @@ layer passes support ir runtime/base
 layer backend support ir runtime/base runtime/plan runtime/kernels
 layer frontend support ir runtime/base runtime/script
 layer frontend/ops support ir runtime/base
+layer frontend/exported frontend/ops frontend/import_for.h support ir runtime/base
 layer tuner backend support ir runtime/base runtime/plan runtime/kernels runtime/exec
 layer driver backend passes support ir runtime/base runtime/plan runtime/kernels runtime/exec
 
@@ -59,7 +60,7 @@ lines runtime 34400
 lines ir 19300
 lines passes 12600
 lines backend 6600
-lines frontend 5600
+lines frontend 7900
 lines driver 1500
 lines tuner 800
 lines support 600

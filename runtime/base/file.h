@@ -72,6 +72,7 @@ std::string describeForeignFile(const std::string &path);
 
 /// The descriptions that describeForeignFile gives to the kinds that cgc itself reads.
 inline constexpr const char *kTorchScriptFile = "a TorchScript module";
+inline constexpr const char *kExportedFile = "a .pt2 archive (torch.export)";
 inline constexpr const char *kIrTextFile = "cgc IR text";
 inline constexpr const char *kPlanFile = "a cgc plan";
 /// The description of text of no known kind.

@@ -29,8 +29,10 @@ std::string describeZip(std::span<const std::byte> zip) {
     return std::ranges::any_of(
         *entries, [=](const ZipEntry &e) { return e.name.find(part) != std::string_view::npos; });
   };
-  if (ends("serialized_exported_program.json") || ends("/archive_format"))
-    return "a .pt2 archive (torch.export), not TorchScript";
+  if (ends("serialized_exported_program.json"))
+    return "a .pt2 archive of an older torch.export, with pickled weights";
+  if (ends("/archive_format"))
+    return kExportedFile;
   if (ends("/constants.pkl") || holds("/code/"))
     return kTorchScriptFile;
   if (ends("/data.pkl"))

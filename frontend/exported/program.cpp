@@ -1,0 +1,168 @@
+// parseProgram, parsePayloads: torch.export's schema (torch/_export/serde/schema.py) as C++ types.
+#include "frontend/exported/program.h"
+
+#include "frontend/exported/json.h"
+#include "runtime/base/printable.h"
+
+#include "llvm/ADT/StringRef.h"
+
+namespace cgc::exported {
+namespace {
+
+/// The version of the schema. Minor versions add fields, which a reader may ignore.
+constexpr int64_t kMajor = 8;
+constexpr size_t kMaxModules = 64; ///< Bounds the modules around a node.
+
+/// Returns the calls of "key,path,package.Class;…".
+std::vector<ModuleCall> parseModules(llvm::StringRef text) {
+  std::vector<ModuleCall> calls;
+  llvm::SmallVector<llvm::StringRef> entries;
+  text.split(entries, ';', -1, /*KeepEmpty=*/false);
+  for (llvm::StringRef entry : entries) {
+    if (entry.starts_with("_empty_nn_module_stack")) // Of a node that torch added.
+      continue;
+    const auto [key, rest] = entry.split(',');
+    const auto [path, type] = rest.rsplit(',');
+    const llvm::StringRef className = type.rsplit('.').second;
+    calls.push_back({key.str(), path.str(), (className.empty() ? type : className).str()});
+  }
+  if (calls.size() > kMaxModules)
+    throw Malformed{"the modules are nested too deep"};
+  return calls;
+}
+
+/// The text of a node's metadata; empty if it has none.
+std::string metadata(const Json &node, const char *key) {
+  const Json &all = node.at("metadata");
+  const auto found = all.find(key);
+  return found == all.end() || !found->is_string() ? "" : found->get<std::string>();
+}
+
+Node parseNode(const Json &json) {
+  Node node;
+  node.target = json.at("target").get<std::string>();
+  for (const Json &input : json.at("inputs"))
+    node.inputs.push_back({input.at("name").get<std::string>(), parseArgument(input.at("arg"))});
+  for (const Json &output : json.at("outputs"))
+    node.outputs.push_back(parseArgument(output));
+  node.modules = parseModules(metadata(json, "nn_module_stack"));
+  node.stackTrace = metadata(json, "stack_trace");
+  return node;
+}
+
+Argument parseConstantInput(const Json &json) {
+  const auto [kind, value] = unionOf(json);
+  // A constant has the kinds of an argument.
+  Json argument = Json::object();
+  argument[kind] = value;
+  return parseArgument(argument);
+}
+
+InputSpec parseInput(const Json &json) {
+  const auto [kind, spec] = unionOf(json);
+  InputSpec input;
+  if (kind == "user_input") {
+    input.argument = parseArgument(spec.at("arg"));
+    return input;
+  }
+  if (kind == "constant_input") {
+    input.kind = InputSpec::Kind::Constant;
+    input.target = spec.at("name").get<std::string>();
+    input.argument = parseConstantInput(spec.at("value"));
+    return input;
+  }
+  const char *target = kind == "parameter"         ? "parameter_name"
+                       : kind == "buffer"          ? "buffer_name"
+                       : kind == "tensor_constant" ? "tensor_constant_name"
+                                                   : nullptr;
+  if (!target)
+    throw Malformed{"the program has an input of the kind '" + printable(kind) +
+                    "', which cgc does not support; export a model of tensors alone"};
+  input.kind = InputSpec::Kind::Tensor;
+  input.argument = {Argument::Name{spec.at("arg").at("name").get<std::string>(), true}};
+  input.target = spec.at(target).get<std::string>();
+  input.isConstant = kind == "tensor_constant";
+  return input;
+}
+
+OutputSpec parseOutput(const Json &json) {
+  const auto [kind, spec] = unionOf(json);
+  OutputSpec output;
+  if (kind == "user_output") {
+    output.argument = parseArgument(spec.at("arg"));
+    return output;
+  }
+  if (kind != "buffer_mutation" && kind != "loss_output")
+    throw Malformed{"the program has an output of the kind '" + printable(kind) +
+                    "', which cgc does not support; export the model by torch.export.export, "
+                    "without other changes of the program"};
+  output.argument = {Argument::Name{spec.at("arg").at("name").get<std::string>(), true}};
+  if (kind == "buffer_mutation") {
+    output.kind = OutputSpec::Kind::BufferMutation;
+    output.target = spec.at("buffer_name").get<std::string>();
+  }
+  return output;
+}
+
+std::optional<int64_t> parseEnd(const Json &range, const char *name) {
+  const Json &end = range.at(name);
+  return end.is_number_integer() ? std::optional(end.get<int64_t>()) : std::nullopt;
+}
+
+void checkVersion(const Json &json) {
+  const Json &version = json.at("schema_version");
+  const auto major = version.at("major").get<int64_t>(), minor = version.at("minor").get<int64_t>();
+  if (major == kMajor)
+    return;
+  const std::string torch = json.value("torch_version", "an unknown version");
+  throw Malformed{"the program has version " + std::to_string(major) + "." + std::to_string(minor) +
+                  " of torch.export's schema (torch " + printable(torch) +
+                  "), and cgc reads versions " + std::to_string(kMajor) +
+                  ".0 and later with this major number; export the model with torch 2.11"};
+}
+
+Program parse(const Json &json) {
+  checkVersion(json);
+  Program program;
+  const Json &module = json.at("graph_module"), &graph = module.at("graph");
+  for (const Json &node : graph.at("nodes"))
+    program.nodes.push_back(parseNode(node));
+  for (const auto &[name, meta] : graph.at("tensor_values").items())
+    program.tensors[name] = parseTensorMeta(meta);
+  for (const Json &input : module.at("signature").at("input_specs"))
+    program.inputs.push_back(parseInput(input));
+  for (const Json &output : module.at("signature").at("output_specs"))
+    program.outputs.push_back(parseOutput(output));
+  for (const auto &[symbol, range] : json.at("range_constraints").items())
+    program.ranges[symbol] = {parseEnd(range, "min_val"), parseEnd(range, "max_val")};
+  // Entry 0 is the program itself.
+  for (const Json &call : module.at("module_call_graph"))
+    if (call.at("fqn").get<std::string>().empty() && !call.at("signature").is_null())
+      program.outputTree = parseOutputTree(call.at("signature").at("out_spec").get<std::string>());
+  return program;
+}
+
+} // namespace
+
+Result<Program> parseProgram(std::string_view text) {
+  Program program;
+  CGC_TRY(parseJson(text, [&](const Json &json) { program = parse(json); }));
+  return program;
+}
+
+Result<std::vector<Payload>> parsePayloads(std::string_view text) {
+  std::vector<Payload> payloads;
+  CGC_TRY(parseJson(text, [&](const Json &json) {
+    for (const auto &[name, entry] : json.at("config").items()) {
+      Payload payload{name, entry.at("path_name").get<std::string>(),
+                      entry.at("is_param").get<bool>(), entry.at("use_pickle").get<bool>(),
+                      std::nullopt};
+      if (const Json &meta = entry.at("tensor_meta"); !meta.is_null())
+        payload.meta = parseTensorMeta(meta);
+      payloads.push_back(std::move(payload));
+    }
+  }));
+  return payloads;
+}
+
+} // namespace cgc::exported

@@ -1,0 +1,98 @@
+// ScopeImporter: imports one call of a module as one ir::Graph.
+#pragma once
+
+#include "frontend/exported/program.h"
+#include "frontend/exported/scopes.h"
+#include "ir/module.h"
+#include "ir/offenders.h"
+
+#include "llvm/ADT/StringMap.h"
+
+#include <string>
+#include <vector>
+
+namespace cgc::exported {
+
+/// The uses of the values of a program.
+class ValueUses final {
+public:
+  /// InvalidFile if a node reads a value that is neither an input nor a result of a node before it,
+  /// or if two have one name.
+  static Result<ValueUses> of(const Program &program);
+
+  bool isRead(llvm::StringRef name) const { return values_.lookup(name).end > 0; }
+  /// The values that a node of `scope` reads and that are made before it, in the order of their
+  /// first use.
+  std::vector<std::string> inputsOf(const Program &program, const Scope &scope) const;
+  /// The values that a node of `scope` makes and that are read after it.
+  std::vector<std::string> outputsOf(const Program &program, const Scope &scope) const;
+
+private:
+  struct Value {
+    size_t begin = 0; ///< The node that makes it, plus 1; 0 for an input of the program.
+    size_t end = 0;   ///< The last node that reads it, plus 1. Outputs are read after all nodes.
+  };
+  llvm::StringMap<Value> values_; ///< Never iterated.
+};
+
+/// A parameter, buffer or constant that a program reads.
+struct WeightInput {
+  std::string path; ///< From the root: "visual.conv1.weight".
+  ir::TensorType type;
+  std::string refusal; ///< Why cgc cannot hold it; empty if it can.
+};
+
+/// What the imports of all scopes of one program share.
+struct ImportState {
+  const Program &program;
+  const ValueUses &uses;
+  llvm::StringMap<WeightInput> weights = {}; ///< By the name of the value. Never iterated.
+  ir::Loc lastLine = {};                     ///< The last line of the user's source.
+};
+
+class ScopeImporter final {
+public:
+  /// Borrows everything. `graph` is a graph of `module`, which is the module of the scope.
+  ScopeImporter(ImportState &state, const Scope &scope, ir::Module &module, ir::Graph &graph)
+      : state_(state), scope_(scope), module_(module), graph_(graph), path_(module.path()) {}
+
+  /// Imports the scope of the whole program.
+  void importRoot();
+
+  // For the calls of ops.
+
+  ir::Graph &graph() { return graph_; }
+  ir::Loc locOf(const Node &node);
+  bool isRead(llvm::StringRef name) const { return state_.uses.isRead(name); }
+  /// Returns the IR form of an argument. Unsupported, with the reason, if it has none.
+  Result<ir::Arg> arg(const Argument &argument);
+  /// Binds the results of a node to `args`, one for each name.
+  void bind(const Node &node, llvm::ArrayRef<ir::Arg> args);
+  /// Emits a prim.refused in place of `node`, bound to its results.
+  ir::Arg refuse(const Node &node, std::string reason, ir::Cause cause = ir::Cause::None);
+
+private:
+  void importCallee();
+  void importNodes();
+  void importNode(const Node &node);
+  void importOp(const Node &node);
+  void importAssertion(const Node &node);
+  void importCall(const Scope &scope);
+  /// The values that the calls of `scope` pass to it: its weights are its own.
+  std::vector<std::string> argumentsOf(const Scope &scope) const;
+  void addInput(llvm::StringRef name);
+  void createOutput();
+  ir::Arg outputOf(const OutputTree &tree, size_t &next);
+  ir::Arg lookup(llvm::StringRef name);
+  ir::Arg readWeight(const WeightInput &weight);
+  void bindName(llvm::StringRef name, ir::Arg arg);
+
+  ImportState &state_;
+  const Scope &scope_;
+  ir::Module &module_;
+  ir::Graph &graph_;
+  std::string path_;
+  llvm::StringMap<ir::Arg> args_; ///< By the name of the value. Never iterated.
+};
+
+} // namespace cgc::exported

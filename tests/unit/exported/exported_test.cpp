@@ -1,0 +1,186 @@
+// importExported: what a program becomes, and the refusal of each kind of damage.
+#include "frontend/exported/exported.h"
+
+#include "ir/text/text.h"
+#include "ir/verifier.h"
+#include "tests/temp_folder.h"
+#include "tests/unit/exported/sample_program.h"
+
+#include <gmock/gmock.h>
+
+namespace cgc::test {
+namespace {
+
+using frontend::ImportFor;
+using nlohmann::json;
+using testing::HasSubstr;
+
+class Exported : public testing::Test {
+protected:
+  Result<exported::ExportedModule> import(const std::string &bytes,
+                                          ImportFor purpose = ImportFor::Inference) {
+    const std::string path = folder_ / "m.pt2";
+    std::ofstream(path, std::ios::binary) << bytes;
+    return exported::importExported(path, purpose);
+  }
+  Result<exported::ExportedModule> import(const SampleProgram &sample,
+                                          ImportFor purpose = ImportFor::Inference) {
+    return import(sample.zip(), purpose);
+  }
+  template <class Sample> void expectRefusal(const Sample &sample, const std::string &says) {
+    const Status status = import(sample).status();
+    EXPECT_EQ(status.code(), Code::InvalidFile) << status.message();
+    EXPECT_THAT(status.message(), HasSubstr("m.pt2"));
+    EXPECT_THAT(status.message(), HasSubstr(says));
+  }
+
+  TempFolder folder_;
+};
+
+std::vector<float> valuesOf(const ir::Module &root, const char *path) {
+  const ir::Parameter *parameter = root.findParameter(path);
+  std::vector<float> values(parameter ? parameter->type.numElements() : 0);
+  if (parameter)
+    std::memcpy(values.data(), parameter->data->bytes().data(), values.size() * sizeof(float));
+  return values;
+}
+
+TEST_F(Exported, ProgramBecomesModulesAndCalls) {
+  auto imported = import(SampleProgram());
+  ASSERT_TRUE(imported.isOk()) << imported.status().message();
+  const ir::Module &root = *imported->module;
+  ir::Diagnostics diagnostics;
+  ir::verify(root, diagnostics);
+  EXPECT_FALSE(diagnostics.hasErrors()) << diagnostics.render();
+  EXPECT_EQ(root.className(), "Net");
+  const ir::Module *head = root.findSubmodule("head");
+  ASSERT_TRUE(head);
+  EXPECT_EQ(head->className(), "Linear");
+  const std::string text = ir::toString(*root.findGraph("forward"));
+  EXPECT_THAT(text, HasSubstr("aten.size(%x) {dim=0}"));
+  EXPECT_THAT(text, HasSubstr("head.forward"));
+  EXPECT_THAT(ir::toString(*head->findGraph("forward")), HasSubstr("aten.linear"));
+  for (const ir::Node &node : *head->findGraph("forward"))
+    if (node.kind() == ir::NodeKind::CallFunction) {
+      EXPECT_EQ(node.loc(), (ir::Loc{"/home/me/model.py", 20, "head"}));
+    }
+}
+
+TEST_F(Exported, WeightsShareAStorageAndMayBeStrided) {
+  auto imported = import(SampleProgram());
+  ASSERT_TRUE(imported.isOk()) << imported.status().message();
+  EXPECT_EQ(valuesOf(*imported->module, "head.weight"), (std::vector<float>{1, 4, 2, 5, 3, 6}));
+  EXPECT_EQ(valuesOf(*imported->module, "head.bias"), (std::vector<float>{7, 8, 9}));
+}
+
+TEST_F(Exported, ShapesHaveRangesAndExamples) {
+  auto imported = import(SampleProgram());
+  ASSERT_TRUE(imported.isOk()) << imported.status().message();
+  ASSERT_EQ(imported->shapes.inputs.size(), 1u);
+  const ir::InputShape &x = imported->shapes.inputs[0];
+  EXPECT_EQ(x.sizes, (std::vector<ir::LinearSize>{{"s0", 1, 0}, {"", 0, 2}}));
+  EXPECT_EQ(x.example, (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ(imported->shapes.ranges["s0"].most, 8);
+}
+
+TEST_F(Exported, TrainingMakesParametersStates) {
+  auto imported = import(SampleProgram(), ImportFor::Training);
+  ASSERT_TRUE(imported.isOk()) << imported.status().message();
+  const ir::Parameter *weight = imported->module->findParameter("head.weight");
+  ASSERT_TRUE(weight);
+  EXPECT_EQ(weight->kind, ir::Parameter::Kind::State);
+  EXPECT_EQ(weight->role, StateRole::Parameter);
+}
+
+TEST_F(Exported, UnknownOpsAndDTypesAreRefusedByTheirLines) {
+  SampleProgram sample;
+  sample.nodes()[1]["target"] = "torch.ops.made_up.op.default";
+  sample.nodes()[2]["target"] = "torch.ops.higher_order.cond";
+  auto imported = import(sample);
+  ASSERT_TRUE(imported.isOk()) << imported.status().message();
+  EXPECT_THAT(ir::toString(*imported->module->findGraph("forward")),
+              HasSubstr("made_up::op(self, other)"));
+  EXPECT_THAT(ir::toString(*imported->module->findSubmodule("head")->findGraph("forward")),
+              HasSubstr("torch.ops.higher_order.cond"));
+}
+
+TEST_F(Exported, EveryCutIsRefused) {
+  const std::string whole = SampleProgram().zip();
+  for (size_t length = 0; length < whole.size(); length += 1 + length / 64) {
+    const Status status = import(whole.substr(0, length)).status();
+    EXPECT_EQ(status.code(), Code::InvalidFile) << length;
+  }
+}
+
+TEST_F(Exported, EveryChangedByteIsRefusedOrHarmless) {
+  const std::string whole = SampleProgram().zip();
+  for (size_t at = 0; at < whole.size(); at += 7) {
+    std::string changed = whole;
+    changed[at] = static_cast<char>(changed[at] ^ 0x20);
+    (void)import(changed);
+  }
+}
+
+TEST_F(Exported, VersionsAndByteOrdersAreRefusedByName) {
+  SampleProgram sample;
+  sample.program["schema_version"]["major"] = 9;
+  expectRefusal(sample, "version 9.17 of torch.export's schema (torch 2.11.0)");
+  sample = SampleProgram();
+  sample.files["byteorder"] = "big";
+  expectRefusal(sample, "byte order 'big'");
+  sample = SampleProgram();
+  sample.files["archive_format"] = "zip";
+  expectRefusal(sample, "format 'zip'");
+}
+
+TEST_F(Exported, BadWeightsAreRefusedByTheirMembers) {
+  SampleProgram sample;
+  sample.files.erase("data/weights/weight_0");
+  expectRefusal(sample, "'data/weights/weight_0' is missing");
+  sample = SampleProgram();
+  sample.files["data/weights/weight_0"].resize(32);
+  expectRefusal(sample, "'data/weights/weight_0', which holds 'head.bias', has 32 bytes");
+  sample = SampleProgram();
+  sample.weights["config"].erase("head.bias");
+  expectRefusal(sample, "no weight 'head.bias'");
+  sample = SampleProgram();
+  sample.weights["config"]["head.bias"]["use_pickle"] = true;
+  expectRefusal(sample, "is a pickle, which cgc does not read");
+  sample = SampleProgram();
+  sample.weights["config"]["head.bias"]["tensor_meta"]["sizes"] =
+      SampleProgram::ints({int64_t(1) << 62});
+  expectRefusal(sample, "larger than any memory");
+  sample = SampleProgram();
+  sample.weights["config"]["head.bias"]["tensor_meta"]["sizes"] =
+      SampleProgram::ints({int64_t(1) << 40});
+  sample.weights["config"]["head.bias"]["tensor_meta"]["strides"] = SampleProgram::ints({0});
+  expectRefusal(sample, "a view repeats");
+}
+
+TEST_F(Exported, OtherFilesOfTheArchiveAreRefused) {
+  SampleProgram sample;
+  sample.files["models/other.json"] = "{}";
+  expectRefusal(sample, "2 programs, 'model' and 'other'");
+  sample = SampleProgram();
+  sample.files["data/weights/model.pt"] = "x";
+  expectRefusal(sample, "'data/weights/model.pt' is a pickle");
+  expectRefusal(zipOf({{"archive_format", "pt2"}}, /*method=*/8), "'archive_format' is compressed");
+  std::string damaged = SampleProgram().zip();
+  damaged[damaged.find(floats({1, 2, 3}))] ^= 1;
+  expectRefusal(damaged, "'data/weights/weight_0' is damaged: its checksum differs");
+}
+
+TEST_F(Exported, MalformedProgramsAreRefused) {
+  SampleProgram sample;
+  sample.program["graph_module"].erase("graph");
+  expectRefusal(sample, "models/model.json: this is not what torch.export writes");
+  sample = SampleProgram();
+  std::swap(sample.nodes()[1], sample.nodes()[2]); // As in a cycle, a node reads a later one.
+  expectRefusal(sample, "the value 'mul' is read before it is made");
+  sample = SampleProgram();
+  sample.nodes()[2]["outputs"] = json::array({SampleProgram::tensorArg("mul")});
+  expectRefusal(sample, "the value 'mul' is made twice");
+}
+
+} // namespace
+} // namespace cgc::test
