@@ -19,7 +19,6 @@ constexpr WrongFile kWrongModels[] = {
     {"directory", "directory"},
     {"pickle.pt", "torch.save"},
     {"old_pickle.pt", "torch.save"},
-    {"exported.pt2", "torch.export"},
     {"model.onnx", "ONNX"},
     {"model.safetensors", "safetensors"},
     {"picture.png", "PNG"},

@@ -185,6 +185,7 @@ TEST_P(HelpOfVerb, ExamplesWork) {
   makePlan();
   fs::rename(folder / "plan.cgplan", folder / "model.cgplan");
   fs::copy(models() / "tiny_fp32.pt", folder / "model.pt");
+  fs::copy(exportedModels() / "clip.pt2", folder / "model.pt2");
   fs::copy(trainingModels() / "mlp.pt", folder / "step.pt");
   writeNpy(folder / "image.npy", "<f4", {1, 3, 32, 32}, std::vector<float>(3 * 32 * 32, 0.5f));
   ASSERT_EQ(cgc(compileTiny("model.pt", "dumped.cgplan",

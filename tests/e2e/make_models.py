@@ -511,8 +511,6 @@ def main():
     hostile_archives(folder)
     torch.save({"weight": torch.ones(3)}, folder / "pickle.pt")
     torch.save({"weight": torch.ones(3)}, folder / "old_pickle.pt", _use_new_zipfile_serialization=False)
-    program = torch.export.export(nn.Linear(2, 2), (torch.ones(1, 2),))
-    torch.export.save(program, folder / "exported.pt2")
     (folder / "model.safetensors").write_bytes(
         (60).to_bytes(8, "little") + b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}      ' + bytes(4))
     # The start of an ONNX file: ir_version 8, producer_name "pytorch".

@@ -159,6 +159,16 @@ const fs::path &scriptedModels() {
   return folder;
 }
 
+const fs::path &exportedModels() {
+  static const fs::path folder = [] {
+    const fs::path path = kBuild / "e2e" / "exported";
+    const fs::path script = kSource / "tests/e2e/make_exported.py";
+    makeOnce(path / "done", {script}, [&] { return runProgram({kPython, script, path}, path); });
+    return path;
+  }();
+  return folder;
+}
+
 const fs::path &trainingModels() {
   static const fs::path folder = [] {
     const fs::path path = kBuild / "e2e" / "training";

@@ -53,6 +53,8 @@ const fs::path &models();
 const fs::path &familyModels();
 /// The folder of the scripted modules of make_scripted.py.
 const fs::path &scriptedModels();
+/// The folder of the exported programs of make_exported.py, with inputs and outputs.
+const fs::path &exportedModels();
 /// The folder of the training steps and data of make_training_models.py.
 const fs::path &trainingModels();
 /// The path of ViT-B-32 in fp32 with random weights, exported on first use.

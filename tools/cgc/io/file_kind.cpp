@@ -18,6 +18,8 @@ Result<FileKind> kindOf(const std::string &path, const std::string &use) {
     return FileKind::Plan;
   if (kind == kTorchScriptFile)
     return FileKind::TorchScript;
+  if (kind == kExportedFile)
+    return FileKind::Exported;
   if (kind == kIrTextFile)
     return FileKind::Ir;
   return Status(

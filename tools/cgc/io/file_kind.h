@@ -9,7 +9,7 @@
 
 namespace cgc::tool {
 
-enum class FileKind { Plan, TorchScript, Ir };
+enum class FileKind { Plan, TorchScript, Exported, Ir };
 
 /// The kind of the file `path`. InvalidFile if it is none of them; the message ends with `use`, for
 /// example "cgc inspects TorchScript files".

@@ -1,4 +1,4 @@
-// cgc compile: compiles a TorchScript model into a plan file.
+// cgc compile: compiles a model into a plan file.
 #include "driver/compile.h"
 #include "driver/add_buckets.h"
 #include "passes/pipeline.h"
@@ -14,6 +14,7 @@
 #include "tools/cgc/cli/progress.h"
 #include "tools/cgc/cli/specs.h"
 #include "tools/cgc/io/file_lock.h"
+#include "tools/cgc/io/model_file.h"
 #include "tools/cgc/report/offender_report.h"
 #include "tools/cgc/report/plan_summary.h"
 #include "tools/cgc/train/optimizer_flags.h"
@@ -163,12 +164,28 @@ Result<driver::CompileOptions> compileOptionsOf(const CompileFlags &options) {
   return result;
 }
 
+/// Sets what the model's own shapes decide. Usage if an option does not fit the kind of the file.
+Status fitToModel(driver::CompileOptions &compileOptions, const ModelFile &model,
+                  const CompileFlags &options) {
+  if (!model.shapes)
+    return Status::ok();
+  if (!options.hostModules.empty())
+    return Status(Code::Usage, "--host-module needs a TorchScript file, whose modules LibTorch "
+                               "runs; leave it out, or export the model with torch.jit.trace");
+  compileOptions.inputs = withExamples(std::move(compileOptions.inputs), *model.shapes);
+  compileOptions.shapes = *model.shapes;
+  return Status::ok();
+}
+
 /// Compiles and writes the plan. Problems of the model are also added to `diagnostics`.
 Status compile(CompileFlags options, ir::Diagnostics &diagnostics) {
   if (options.output.empty())
     options.output = options.addTo;
   if (options.output.empty())
     return {Code::Usage, "--output is required; see cgc compile --help"};
+  if (options.inputs.empty() && describeForeignFile(options.model) != kExportedFile)
+    return Status(Code::Usage, "--input is required, unless the model is a .pt2 file, which says "
+                               "the types of its inputs; give NAME=DTYPE[SIZES] for each");
   if (options.tune && options.target != "cuda")
     return Status(Code::Usage, "--tune is for --target cuda: there is nothing to tune on a cpu");
   if (options.arch && options.target != "cuda")
@@ -223,16 +240,16 @@ Status compile(CompileFlags options, ir::Diagnostics &diagnostics) {
   if (!options.addTo.empty()) {
     CGC_ASSIGN_OR_RETURN(addTo, Plan::load(options.addTo));
   }
-  CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
 
   PlanData plan;
   {
     Progress progress; // The number of phases is known once the model is loaded.
     progress.begin("load " + options.model);
-    CGC_ASSIGN_OR_RETURN(const auto root,
-                         frontend->import(options.model, options.train
-                                                             ? frontend::ImportFor::Training
-                                                             : frontend::ImportFor::Inference));
+    CGC_ASSIGN_OR_RETURN(const ModelFile model,
+                         importModel(options.model, options.train
+                                                        ? frontend::ImportFor::Training
+                                                        : frontend::ImportFor::Inference));
+    CGC_TRY(fitToModel(compileOptions, model, options));
     if (!options.hostModules.empty()) {
       CGC_ASSIGN_OR_RETURN(compileOptions.hostTypes, hostTypesOf(options.model));
     }
@@ -244,7 +261,7 @@ Status compile(CompileFlags options, ir::Diagnostics &diagnostics) {
       progress.begin(phase);
     };
     compileOptions.onNote = [](const std::string &note) { logInfo(note); };
-    auto compiled = driver::compile(*root, compileOptions, diagnostics);
+    auto compiled = driver::compile(*model.root, compileOptions, diagnostics);
     if (!begun) // Inputs, batch sizes or entries do not fit the model.
       return withOptionsToChange(compiled.status(), "--input, --batch, --entry or --entry-group");
     if (!compiled.isOk())
@@ -322,9 +339,11 @@ void addTrainOptions(CLI::App &command, CompileFlags &options) {
 
 Verb addCompile(CLI::App &app) {
   auto options = std::make_shared<CompileFlags>();
-  CLI::App *command = app.add_subcommand("compile", "Compile a TorchScript model into a plan");
-  command->add_option("model", options->model, "A TorchScript file")
-      ->type_name("MODEL.pt")
+  CLI::App *command = app.add_subcommand("compile", "Compile a model into a plan");
+  command
+      ->add_option("model", options->model,
+                   "A TorchScript file, or a .pt2 file of torch.export.save")
+      ->type_name("MODEL")
       ->required();
   command->add_option("-o,--output", options->output, "The plan to write")
       ->type_name("OUT.cgplan")
@@ -334,10 +353,11 @@ Verb addCompile(CLI::App &app) {
                    "Add the buckets to this plan of the same model, and write it there or to -o")
       ->type_name("PLAN")
       ->check(requireName);
-  command->add_option("--input", options->inputs, "Type of an input; once for each input")
+  command
+      ->add_option("--input", options->inputs,
+                   "Type of an input; once for each input [.pt2: as it was exported]")
       ->type_name("NAME=DTYPE[SIZES]")
-      ->allow_extra_args(false)
-      ->required();
+      ->allow_extra_args(false);
   addListOption(*command, "--batch", options->batches,
                 "Compile every entry for each of these values of dimension 0")
       ->type_name("N,...");
@@ -397,6 +417,7 @@ Verb addCompile(CLI::App &app) {
       "Examples:\n"
       "  cgc compile model.pt -o model.cgplan --input 'image=f32[1,3,224,224]' --input "
       "'text=i64[1,77]'\n"
+      "  cgc compile model.pt2 -o model.cgplan --batch 1,4\n"
       "  cgc compile model.pt -o image.cgplan --input 'image=f32[1,3,224,224]' --batch 1,4\n"
       "  cgc compile model.pt -o clip.cgplan --input 'image=f32[1,3,224,224]' --input "
       "'text=i64[1,77]' --entry-group clip=encode_image+encode_text\n"

@@ -1,4 +1,5 @@
 // cgc diff: shows the ops that differ between two files of IR text, or two plans.
+#include "runtime/base/file.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/diff/diff_lists.h"
@@ -180,8 +181,9 @@ Status diff(const DiffFlags &options, bool &printed) {
   CGC_ASSIGN_OR_RETURN(const FileKind kind, kindOf(options.before, use));
   CGC_ASSIGN_OR_RETURN(const FileKind otherKind, kindOf(options.after, use));
   for (const auto &[path, k] : {std::pair(&options.before, kind), {&options.after, otherKind}})
-    if (k == FileKind::TorchScript)
-      return Status(Code::InvalidFile, fmt::format("'{}' is a TorchScript module; {}", *path, use));
+    if (k == FileKind::TorchScript || k == FileKind::Exported)
+      return Status(Code::InvalidFile,
+                    fmt::format("'{}' is {}; {}", *path, describeForeignFile(*path), use));
   if (kind != otherKind)
     return Status(Code::Usage, fmt::format("'{}' and '{}' are of two kinds; {}", options.before,
                                            options.after, use));

@@ -13,6 +13,7 @@
 #include "tools/cgc/draw/memory_svg.h"
 #include "tools/cgc/draw/plan_dot.h"
 #include "tools/cgc/io/file_kind.h"
+#include "tools/cgc/io/model_file.h"
 #include "tools/cgc/report/capturability.h"
 #include "tools/cgc/report/module_summary.h"
 #include "tools/cgc/report/plan_summary.h"
@@ -121,11 +122,11 @@ Status inspectIr(const InspectFlags &options) {
   return printResult(options, summarize(options, *root, "ir"));
 }
 
-Status inspectTorchScript(const InspectFlags &options) {
-  CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
-  CGC_ASSIGN_OR_RETURN(const auto root,
-                       frontend->import(options.file, frontend::ImportFor::Inference));
-  const std::string summary = summarize(options, *root, "torchscript");
+Status inspectModel(const InspectFlags &options) {
+  CGC_ASSIGN_OR_RETURN(const ModelFile model,
+                       importModel(options.file, frontend::ImportFor::Inference));
+  const auto &root = model.root;
+  const std::string summary = summarize(options, *root, model.shapes ? "exported" : "torchscript");
   if (!options.dot.empty() || !options.svg.empty()) {
     // Inlines the calls of submodules, so that the drawing shows whole methods.
     passes::PipelineBuilder builder;
@@ -138,14 +139,16 @@ Status inspectTorchScript(const InspectFlags &options) {
 
 /// Sets `printed` once the report is on stdout.
 Status inspectCapturability(const InspectFlags &options, bool &printed) {
-  CGC_ASSIGN_OR_RETURN(const auto inputs, parseInputSpecs(options.inputs));
-  CGC_ASSIGN_OR_RETURN(const frontend::Api *frontend, openFrontend());
-  CGC_ASSIGN_OR_RETURN(const auto root,
-                       frontend->import(options.file, frontend::ImportFor::Inference));
+  CGC_ASSIGN_OR_RETURN(auto inputs, parseInputSpecs(options.inputs));
+  CGC_ASSIGN_OR_RETURN(const ModelFile model,
+                       importModel(options.file, frontend::ImportFor::Inference));
+  if (model.shapes)
+    inputs = withExamples(std::move(inputs), *model.shapes);
   std::vector<std::string> entries;
   if (!options.entry.empty())
     entries.push_back(options.entry);
-  CGC_ASSIGN_OR_RETURN(const Capturability result, analyzeCapturability(*root, inputs, entries));
+  CGC_ASSIGN_OR_RETURN(const Capturability result,
+                       analyzeCapturability(*model.root, inputs, entries));
   CGC_TRY(options.json ? printJson("capturability", capturabilityJson(result, options.file))
                        : printOut(capturabilityText(result)));
   printed = true;
@@ -167,11 +170,12 @@ Status inspect(const InspectFlags &options, bool &printed) {
   if (!options.entry.empty() && !draws && !options.capturable)
     return Status(Code::Usage,
                   "--entry is the method to draw or to check; add --dot, --svg or --capturable");
-  CGC_ASSIGN_OR_RETURN(const FileKind kind,
-                       kindOf(options.file, "cgc inspects TorchScript files, IR text and plans"));
-  if (options.capturable && kind != FileKind::TorchScript)
-    return Status(Code::Usage,
-                  "--capturable checks TorchScript; everything in a plan can be captured");
+  CGC_ASSIGN_OR_RETURN(
+      const FileKind kind,
+      kindOf(options.file, "cgc inspects TorchScript files, .pt2 files, IR text and plans"));
+  const bool isModel = kind == FileKind::TorchScript || kind == FileKind::Exported;
+  if (options.capturable && !isModel)
+    return Status(Code::Usage, "--capturable checks models; everything in a plan can be captured");
   if (!options.executor.empty() && kind != FileKind::Plan)
     return Status(Code::Usage, "--executor is for plans");
   FileArguments files;
@@ -184,8 +188,8 @@ Status inspect(const InspectFlags &options, bool &printed) {
   case FileKind::Ir:
     return inspectIr(options);
   case FileKind::TorchScript:
-    return options.capturable ? inspectCapturability(options, printed)
-                              : inspectTorchScript(options);
+  case FileKind::Exported:
+    return options.capturable ? inspectCapturability(options, printed) : inspectModel(options);
   }
   return Status::ok();
 }
@@ -195,7 +199,7 @@ Status inspect(const InspectFlags &options, bool &printed) {
 Verb addInspect(CLI::App &app) {
   auto options = std::make_shared<InspectFlags>();
   CLI::App *command = app.add_subcommand("inspect", "Show what is in a model, IR text or a plan");
-  command->add_option("file", options->file, "A .pt, .cgir or .cgplan file")
+  command->add_option("file", options->file, "A .pt, .pt2, .cgir or .cgplan file")
       ->type_name("FILE")
       ->required();
   command

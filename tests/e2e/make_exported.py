@@ -1,0 +1,115 @@
+# Writes exported programs with random weights, their inputs and what torch computes: make_exported.py FOLDER
+# NAME.pt2 is a program, NAME.CASE.INPUT.npy an input and NAME.CASE.out.I.npy the outputs in order. Each case has another
+# batch, or another length too.
+import argparse
+from pathlib import Path
+
+import numpy
+import open_clip
+import torch
+import transformers
+from torch.export import Dim
+
+TEXT = {"context_length": 16, "vocab_size": 512, "width": 64, "heads": 4, "layers": 2}
+VIT = {"image_size": 32, "patch_size": 16, "layers": 2, "width": 64, "head_width": 32}
+BERT = {"vocab_size": 512, "max_position_embeddings": 32, "hidden_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "intermediate_size": 128}
+
+
+class Clip(torch.nn.Module):
+    """Both towers of a CLIP, with one batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.clip = open_clip.create_model("ViT-B-32", pretrained=None, embed_dim=64, vision_cfg=VIT, text_cfg=TEXT)
+
+    def forward(self, image, text):
+        return self.clip.encode_image(image, normalize=True), self.clip.encode_text(text, normalize=True)
+
+
+class Embedder(torch.nn.Module):
+    """A text embedder with an attention mask and mean pooling, as the models of sentence-transformers have it."""
+
+    def __init__(self):
+        super().__init__()
+        self.bert = transformers.BertModel(transformers.BertConfig(**BERT))
+
+    def forward(self, input_ids, attention_mask):
+        tokens = self.bert(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        mask = attention_mask.unsqueeze(-1).to(tokens.dtype)
+        pooled = (tokens * mask).sum(1) / mask.sum(1).clamp(min=1e-9)
+        return torch.nn.functional.normalize(pooled, dim=1)
+
+
+class Forms(torch.nn.Module):
+    """What an archive may hold: a module that runs twice, a strided buffer that is not in the state_dict, weights that
+    share a storage, a constant, arithmetic on the batch, and a dict with a tuple in it."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 8, 3)
+        self.norm = torch.nn.BatchNorm2d(8)
+        self.again = torch.nn.Linear(8, 8)
+        storage = torch.randn(2, 8)
+        self.register_buffer("low", storage[0])
+        self.register_buffer("high", storage[1])
+        self.register_buffer("turned", torch.arange(8.0).reshape(2, 4).t(), persistent=False)
+
+    def forward(self, x):
+        y = self.norm(self.conv(x)).relu().mean((2, 3))
+        y = self.again(self.again(y)) * self.high + self.low
+        a, b = y.chunk(2, 1)
+        scale = torch.tensor([0.5, 2.0]) * (x.shape[0] * 2 + 1)
+        return {"turned": a @ self.turned, "rest": (b, scale)}
+
+
+class Offenders(torch.nn.Module):
+    def forward(self, x):
+        y = torch.special.bessel_j0(x)
+        return y * y.sum().item()
+
+
+def images(batch):
+    return torch.randn(batch, 3, 32, 32)
+
+
+def tokens(batch, length=16):
+    return torch.randint(3, 500, (batch, length))
+
+
+def mask(batch, length):
+    return (torch.arange(length) < torch.arange(batch).unsqueeze(1) % length + 1).long()
+
+
+BATCH = Dim("batch", min=1, max=64)
+# The model, its inputs by name for each case (the first is exported), and the dynamic dimensions.
+PROGRAMS = {
+    "clip": (Clip, {n: {"image": images(n), "text": tokens(n)} for n in (2, 1, 3)},
+             {"image": {0: BATCH}, "text": {0: BATCH}}),
+    "embedder": (Embedder, {n: {"input_ids": tokens(n, length), "attention_mask": mask(n, length)}
+                            for n, length in ((2, 12), (1, 7), (5, 32))},
+                 {name: {0: BATCH, 1: Dim("length", min=2, max=32)} for name in ("input_ids", "attention_mask")}),
+    "forms": (Forms, {n: {"x": torch.randn(n, 3, 8, 8)} for n in (2, 1, 3)}, {"x": {0: BATCH}}),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    torch.manual_seed(0)
+    torch.export.save(torch.export.export(Offenders(), (torch.zeros(2, 3),)), folder / "offenders.pt2")
+    for name, (model, cases, dynamic) in PROGRAMS.items():
+        module = model().eval()
+        program = torch.export.export(module, (), kwargs=next(iter(cases.values())), dynamic_shapes=dynamic)
+        torch.export.save(program, folder / f"{name}.pt2")
+        for case, inputs in cases.items():
+            for key, value in inputs.items():
+                numpy.save(folder / f"{name}.{case}.{key}.npy", value.numpy())
+            with torch.no_grad():
+                outputs = torch.utils._pytree.tree_leaves(module(**inputs))
+            for i, output in enumerate(outputs):
+                numpy.save(folder / f"{name}.{case}.out.{i}.npy", output.numpy())
+
+
+main()
