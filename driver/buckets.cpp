@@ -157,12 +157,15 @@ Result<std::vector<BucketSpec>> chooseBuckets(const ir::Module &root,
   return buckets;
 }
 
-Status checkShapes(const std::vector<BucketSpec> &buckets, const ir::InputShapes &shapes) {
+Status checkShapes(const std::vector<BucketSpec> &buckets, const ir::ShapesOfMethods &shapes) {
   for (const BucketSpec &bucket : buckets) {
+    const auto ofMethod = shapes.find(bucket.entry);
+    if (ofMethod == shapes.end())
+      continue;
     std::vector<ir::GivenInput> given;
     for (const InputSpec &input : bucket.inputs)
       given.push_back({input.name, input.dtype, input.sizes});
-    CGC_TRY(ir::checkInputs(shapes, given));
+    CGC_TRY(ir::checkInputs(ofMethod->second, given));
   }
   return Status::ok();
 }

@@ -37,8 +37,8 @@ Result<std::vector<BucketSpec>> chooseBuckets(const ir::Module &root,
                                               const std::vector<int64_t> &batches,
                                               const std::vector<std::string> &entries);
 
-/// Usage, naming the input, if a bucket has inputs that `shapes` does not allow.
-Status checkShapes(const std::vector<BucketSpec> &buckets, const ir::InputShapes &shapes);
+/// Usage, naming the input, if a bucket has inputs that the shapes of its method do not allow.
+Status checkShapes(const std::vector<BucketSpec> &buckets, const ir::ShapesOfMethods &shapes);
 
 /// The input types of `bucket`, a bucket of `method`, in the form that Pipeline::specialize takes.
 std::vector<ir::Type> typesOf(const ir::Graph &method, const BucketSpec &bucket);

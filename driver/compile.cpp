@@ -244,8 +244,7 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
   CGC_TRY(addEntryGroups(root, options.entryGroups));
   CGC_ASSIGN_OR_RETURN(const auto buckets,
                        chooseBuckets(root, options.inputs, options.batches, recipe.methods));
-  if (options.shapes)
-    CGC_TRY(checkShapes(buckets, *options.shapes));
+  CGC_TRY(checkShapes(buckets, options.shapes));
   const auto isOfBuckets = [](const Stage &stage) { return stage.kind != PipelineKind::Update; };
   const Phases phases{options, llvm::count_if(stages, isOfBuckets) * buckets.size() + 2};
   RuntimeEvaluator evaluator(options.providerPath);

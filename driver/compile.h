@@ -50,8 +50,9 @@ struct CompileOptions {
   /// Types of the inputs, by name. A method is compiled if all of its inputs without a default are
   /// here.
   std::vector<InputSpec> inputs;
-  /// The dtypes and sizes that the model accepts. None: any that its ops accept.
-  std::optional<ir::InputShapes> shapes = {};
+  /// The dtypes and sizes that the methods accept. A method that is absent: any that its ops
+  /// accept.
+  ir::ShapesOfMethods shapes = {};
   /// Values of dimension 0 of every input, one bucket each. Empty: the sizes of `inputs`.
   std::vector<int64_t> batches;
   /// Methods to compile. Empty: the groups; without groups all methods whose inputs are given.

@@ -8,6 +8,7 @@
 #include "llvm/ADT/StringMap.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,9 @@ struct InputShapes {
   std::vector<InputShape> inputs;
   llvm::StringMap<Range> ranges; ///< By symbol. Never iterated.
 };
+
+/// By the method that has the inputs.
+using ShapesOfMethods = std::map<std::string, InputShapes, std::less<>>;
 
 /// The type of an input of a bucket.
 struct GivenInput {

@@ -9,6 +9,8 @@
 #include "runtime/base/printable.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
 
 namespace cgc::exported {
 namespace {
@@ -78,64 +80,25 @@ void writeBuffers(Program &program) {
   }
 }
 
-class Importer {
-public:
-  Importer(Program program, Weights weights, frontend::ImportFor purpose)
-      : program_(std::move(program)), weights_(std::move(weights)), tree_(program_),
-        isTraining_(purpose == frontend::ImportFor::Training) {}
+bool areEqual(const ir::TensorData &a, const ir::TensorData &b) {
+  return a.type() == b.type() && a.bytes() == b.bytes();
+}
 
-  Result<ExportedModule> import() {
-    CGC_ASSIGN_OR_RETURN(ir::InputShapes shapes, shapesOf(program_));
-    CGC_ASSIGN_OR_RETURN(const ValueUses uses, ValueUses::of(program_));
-    ImportState state{program_, uses};
-    for (const InputSpec &input : program_.inputs)
-      CGC_TRY(addInput(input, state));
-    ir::Graph &forward = *tree_.root().addGraph(std::make_unique<ir::Graph>("forward"));
-    const Scope scope = findScopes(program_.nodes);
-    ScopeImporter(state, scope, tree_.root(), forward).importRoot();
-    return ExportedModule{tree_.take(), std::move(shapes)};
-  }
+/// The name of a method that `path` gives; empty if its name has other characters than those of an
+/// identifier.
+std::string methodOf(llvm::StringRef path) {
+  const llvm::StringRef stem = llvm::sys::path::stem(path);
+  const auto isOfWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  return stem.empty() || llvm::isDigit(stem[0]) || !llvm::all_of(stem, isOfWord) ? "" : stem.str();
+}
 
-private:
-  Status addInput(const InputSpec &input, ImportState &state) {
-    const auto *name = std::get_if<Argument::Name>(&input.argument.value);
-    if (input.kind != InputSpec::Kind::Tensor || !name)
-      return Status::ok();
-    CGC_ASSIGN_OR_RETURN(Weight weight, weights_.get(input.target));
-    if (weight.refusal.empty())
-      CGC_TRY(addParameter(input, weight));
-    state.weights[name->name] = {input.target, weight.data ? weight.data->type() : ir::TensorType(),
-                                 weight.refusal};
-    return Status::ok();
-  }
-
-  Status addParameter(const InputSpec &input, const Weight &weight) {
-    const auto [path, name] = llvm::StringRef(input.target).rsplit('.');
-    ir::Module *module = name.empty() ? &tree_.root() : tree_.at(path);
-    if (!module)
-      return Status(Code::InvalidFile, "the weight '" + printable(input.target) +
-                                           "' is nested too deep; export the model again");
-    if (tree_.root().findParameter(input.target))
-      return Status::ok();
-    using Kind = Parameter::Kind;
-    // A frozen parameter is a state, too, so that checkpoints have it.
-    const bool isTrained = weight.isParameter && weight.requiresGrad;
-    const Kind kind = input.isConstant                    ? Kind::Constant
-                      : isTraining_ && weight.isParameter ? Kind::State
-                      : weight.isParameter                ? Kind::Parameter
-                                                          : Kind::Buffer;
-    module->addParameter({name.empty() ? path.str() : name.str(), kind, weight.data->type(),
-                          weight.data, isTrained ? StateRole::Parameter : StateRole::Buffer});
-    return Status::ok();
-  }
-
-  Program program_;
-  Weights weights_;
-  ModuleTree tree_;
-  bool isTraining_;
+/// A file that is being imported.
+struct Source {
+  Program program;
+  Weights weights;
 };
 
-Result<ExportedModule> import(const Archive &archive, frontend::ImportFor purpose) {
+Result<Source> readSource(const Archive &archive) {
   CGC_ASSIGN_OR_RETURN(const std::string name, archive.programName());
   const std::string member = "models/" + name + ".json";
   CGC_ASSIGN_OR_RETURN(const auto text, archive.read(member));
@@ -151,17 +114,134 @@ Result<ExportedModule> import(const Archive &archive, frontend::ImportFor purpos
                                               "says; export the model again");
   writeBuffers(*program);
   CGC_ASSIGN_OR_RETURN(Weights weights, Weights::open(archive, name));
-  return Importer(*std::move(program), std::move(weights), purpose).import();
+  return Source{*std::move(program), std::move(weights)};
 }
+
+class Importer {
+public:
+  explicit Importer(frontend::ImportFor purpose)
+      : isTraining_(purpose == frontend::ImportFor::Training) {}
+
+  /// Adds the program in the file at `path` as a method.
+  Status add(const std::string &path, const std::string &method) {
+    CGC_ASSIGN_OR_RETURN(const Archive archive, Archive::open(path));
+    auto source = readSource(archive);
+    const Status status = source.isOk() ? add(*source, method) : source.status();
+    return status.isOk() ? status : status.withContext(path);
+  }
+
+  ExportedModule take() { return {tree_.take(), std::move(shapes_)}; }
+
+private:
+  Status add(Source &source, const std::string &method) {
+    auto &[program, weights] = source;
+    CGC_ASSIGN_OR_RETURN(shapes_[method], shapesOf(program));
+    CGC_ASSIGN_OR_RETURN(const ValueUses uses, ValueUses::of(program));
+    CGC_TRY(place(source, method));
+    tree_.add(program);
+    ImportState state{program, uses};
+    for (const InputSpec &input : program.inputs)
+      CGC_TRY(addInput(input, weights, state));
+    ir::Graph &graph = *tree_.root().addGraph(std::make_unique<ir::Graph>(method));
+    const Scope scope = findScopes(program.nodes);
+    ScopeImporter(state, scope, tree_.root(), graph).importRoot();
+    return Status::ok();
+  }
+
+  /// Whether another program has other values at the place of a weight.
+  Result<bool> isTaken(const InputSpec &input, Weights &weights) {
+    const Parameter *other = tree_.root().findParameter(input.place);
+    if (!other)
+      return false;
+    CGC_ASSIGN_OR_RETURN(const Weight weight, weights.get(input.target));
+    return !weight.data || !areEqual(*weight.data, *other->data);
+  }
+
+  /// Gives a program behind the first one places for its modules, weights and constants.
+  Status place(Source &source, const std::string &method) {
+    auto &[program, weights] = source;
+    if (!tree_.hasRoot())
+      return Status::ok();
+    bool isApart = false;
+    for (InputSpec &input : program.inputs) {
+      if (input.kind != InputSpec::Kind::Tensor)
+        continue;
+      CGC_ASSIGN_OR_RETURN(bool taken, isTaken(input, weights));
+      isApart |= taken && !input.isConstant;
+      while (taken && input.isConstant) { // The names of constants are torch's own.
+        input.place += "_" + method;
+        CGC_ASSIGN_OR_RETURN(taken, isTaken(input, weights));
+      }
+    }
+    if (!isApart)
+      return Status::ok();
+    std::string folder = method;
+    while (tree_.root().findSubmodule(folder))
+      folder += "_";
+    for (InputSpec &input : program.inputs)
+      if (input.kind == InputSpec::Kind::Tensor)
+        input.place = folder + "." + input.place;
+    for (Node &node : program.nodes)
+      for (ModuleCall &call : node.modules)
+        call.path = call.path.empty() ? folder : folder + "." + call.path;
+    return Status::ok();
+  }
+
+  Status addInput(const InputSpec &input, Weights &weights, ImportState &state) {
+    const auto *name = std::get_if<Argument::Name>(&input.argument.value);
+    if (input.kind != InputSpec::Kind::Tensor || !name)
+      return Status::ok();
+    CGC_ASSIGN_OR_RETURN(Weight weight, weights.get(input.target));
+    if (weight.refusal.empty())
+      CGC_TRY(addParameter(input, weight));
+    state.weights[name->name] = {input.place, weight.data ? weight.data->type() : ir::TensorType(),
+                                 weight.refusal};
+    return Status::ok();
+  }
+
+  Status addParameter(const InputSpec &input, const Weight &weight) {
+    const auto [path, name] = llvm::StringRef(input.place).rsplit('.');
+    ir::Module *module = name.empty() ? &tree_.root() : tree_.at(path);
+    if (!module)
+      return Status(Code::InvalidFile, "the weight '" + printable(input.target) +
+                                           "' is nested too deep; export the model again");
+    if (tree_.root().findParameter(input.place))
+      return Status::ok();
+    using Kind = Parameter::Kind;
+    // A frozen parameter is a state, too, so that checkpoints have it.
+    const bool isTrained = weight.isParameter && weight.requiresGrad;
+    const Kind kind = input.isConstant                    ? Kind::Constant
+                      : isTraining_ && weight.isParameter ? Kind::State
+                      : weight.isParameter                ? Kind::Parameter
+                                                          : Kind::Buffer;
+    module->addParameter({name.empty() ? path.str() : name.str(), kind, weight.data->type(),
+                          weight.data, isTrained ? StateRole::Parameter : StateRole::Buffer});
+    return Status::ok();
+  }
+
+  bool isTraining_;
+  ModuleTree tree_;
+  ir::ShapesOfMethods shapes_;
+};
 
 } // namespace
 
-Result<ExportedModule> importExported(const std::string &path, frontend::ImportFor purpose) {
-  CGC_ASSIGN_OR_RETURN(const Archive archive, Archive::open(path));
-  auto imported = import(archive, purpose);
-  if (!imported.isOk())
-    return imported.status().withContext(path);
-  return imported;
+Result<ExportedModule> importExported(llvm::ArrayRef<std::string> paths,
+                                      frontend::ImportFor purpose) {
+  Importer importer(purpose);
+  llvm::StringMap<std::string> files; // By method. Never iterated.
+  for (const std::string &path : paths) {
+    const std::string method = paths.size() == 1 ? "forward" : methodOf(path);
+    if (method.empty())
+      return Status(Code::Usage, path + ": the name of a file becomes that of a method, and this "
+                                        "one is no identifier; rename the file, as image.pt2");
+    const auto [other, isNew] = files.try_emplace(method, path);
+    if (!isNew)
+      return Status(Code::Usage, path + ": '" + method + "' is the name of another file too, " +
+                                     other->second + "; rename one, since it names the method");
+    CGC_TRY(importer.add(path, method));
+  }
+  return importer.take();
 }
 
 } // namespace cgc::exported

@@ -7,6 +7,8 @@
 #include "ir/module.h"
 #include "runtime/base/status.h"
 
+#include "llvm/ADT/ArrayRef.h"
+
 #include <memory>
 #include <string>
 
@@ -14,14 +16,21 @@ namespace cgc::exported {
 
 struct ExportedModule {
   std::unique_ptr<ir::Module> module;
-  ir::InputShapes shapes; ///< Of the inputs of its method `forward`.
+  ir::ShapesOfMethods shapes; ///< Of the inputs of each of its methods.
 };
 
-/// Reads `path` and imports its program as the method `forward` of a module. The calls of
-/// submodules are found by the stacks that torch recorded, so a method has the values as arguments
-/// that it reads, in the order of their first use. InvalidFile, naming the member, for a file that
-/// is damaged, of another version or with pickled weights. A construct that cgc cannot express
-/// becomes a prim.refused node, so that compiling reports all of its errors at once.
-Result<ExportedModule> importExported(const std::string &path, frontend::ImportFor purpose);
+/// Reads the files at `paths` and imports their programs as the methods of one module: the program
+/// of a single file as `forward`, each of several by the name of its file without the ending. The
+/// calls of submodules are found by the stacks that torch recorded, so a method has the values as
+/// arguments that it reads, in the order of their first use.
+///
+/// Programs share the weights that have one name and equal values. A program of which a weight has
+/// other values than that of a file before it gets its modules below one with the name of its file.
+///
+/// InvalidFile, naming the member, for a file that is damaged, of another version or with pickled
+/// weights. Usage if the names of two files are no names of two methods. A construct that cgc
+/// cannot express becomes a prim.refused node, so that compiling reports all of its errors at once.
+Result<ExportedModule> importExported(llvm::ArrayRef<std::string> paths,
+                                      frontend::ImportFor purpose);
 
 } // namespace cgc::exported

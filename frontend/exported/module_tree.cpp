@@ -9,13 +9,15 @@ constexpr unsigned kMaxModuleDepth = 64;
 /// The class of a module that only holds others, as a ModuleList: no node names it.
 constexpr const char *kUnknownClass = "Module";
 
-ModuleTree::ModuleTree(const Program &program) {
+void ModuleTree::add(const Program &program) {
   for (const Node &node : program.nodes)
     for (const ModuleCall &call : node.modules)
       classes_.try_emplace(call.path, call.className);
-  const auto root = classes_.find("");
-  root_ =
-      std::make_unique<ir::Module>("model", root == classes_.end() ? kUnknownClass : root->second);
+  if (!root_) {
+    const auto root = classes_.find("");
+    root_ = std::make_unique<ir::Module>("model",
+                                         root == classes_.end() ? kUnknownClass : root->second);
+  }
   for (const Node &node : program.nodes)
     for (const ModuleCall &call : node.modules)
       at(call.path);

@@ -80,7 +80,7 @@ InputSpec parseInput(const Json &json) {
                     "', which cgc does not support; export a model of tensors alone"};
   input.kind = InputSpec::Kind::Tensor;
   input.argument = {Argument::Name{spec.at("arg").at("name").get<std::string>(), true}};
-  input.target = spec.at(target).get<std::string>();
+  input.target = input.place = spec.at(target).get<std::string>();
   input.isConstant = kind == "tensor_constant";
   return input;
 }

@@ -70,6 +70,7 @@ struct InputSpec {
   Kind kind = Kind::User;
   Argument argument;
   std::string target;
+  std::string place;       ///< The path of a Tensor in the module that is made of the program.
   bool isConstant = false; ///< Of a Tensor: it has no name in the model.
 };
 

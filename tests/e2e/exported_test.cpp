@@ -110,6 +110,32 @@ TEST_F(ExportedFile, CompilesForCudaWithoutInputs) {
   EXPECT_EQ(plan["entries"][0]["rows"]["independent"], true) << plan["entries"][0]["rows"];
 }
 
+/// Each file is an entry; what the files share is in the plan once.
+TEST_F(ExportedFile, SeveralFilesAreEntriesOfOnePlan) {
+  const fs::path image = exportedModels() / "image.pt2", text = exportedModels() / "text.pt2";
+  Outcome outcome = cgc({"compile", image, text, "-o", "both.cgplan", "--batch", "1,3"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const auto plan = parseJson(cgc({"inspect", "both.cgplan", "--json"}), "plan");
+  ASSERT_EQ(plan["entries"].size(), 2u);
+  EXPECT_EQ(plan["entries"][0]["name"], "image");
+  EXPECT_EQ(plan["entries"][1]["name"], "text");
+  for (const std::string name : {"image", "text"}) {
+    outcome = cgc({"run", "both.cgplan", "--entry", name, "--executor", "reference", "--input",
+                   name + "=@" + (exportedModels() / ("clip.3." + name + ".npy")).string(),
+                   "--output", "y.npy"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const int index = name == "text";
+    const std::vector<float> got = npyFloats(folder / "y.npy"),
+                             want = npyFloats(exportedModels() /
+                                              ("clip.3.out." + std::to_string(index) + ".npy"));
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t k = 0; k < got.size(); ++k)
+      ASSERT_NEAR(got[k], want[k], 2e-5) << name << ": " << k;
+  }
+  expectError(cgc({"compile", image, models() / "tiny_fp32.pt", "-o", "p.cgplan"}), 2,
+              {"several models make one plan if all are .pt2 files"});
+}
+
 TEST_F(ExportedFile, RefusesSizesOutOfRange) {
   const fs::path clip = exportedModels() / "clip.pt2";
   expectError(cgc({"compile", clip, "-o", "p.cgplan", "--batch", "65"}), 2,

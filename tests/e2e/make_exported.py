@@ -27,6 +27,22 @@ class Clip(torch.nn.Module):
         return self.clip.encode_image(image, normalize=True), self.clip.encode_text(text, normalize=True)
 
 
+class ImageTower(torch.nn.Module):
+    """One tower of a CLIP, for a file of its own."""
+
+    def __init__(self, clip):
+        super().__init__()
+        self.clip = clip
+
+    def forward(self, image):
+        return self.clip.encode_image(image, normalize=True)
+
+
+class TextTower(ImageTower):
+    def forward(self, text):
+        return self.clip.encode_text(text, normalize=True)
+
+
 class Embedder(torch.nn.Module):
     """A text embedder with an attention mask and mean pooling, as the models of sentence-transformers have it."""
 
@@ -103,6 +119,11 @@ def main():
         module = model().eval()
         program = torch.export.export(module, (), kwargs=next(iter(cases.values())), dynamic_shapes=dynamic)
         torch.export.save(program, folder / f"{name}.pt2")
+        if name == "clip":
+            for key, tower in (("image", ImageTower), ("text", TextTower)):
+                alone = torch.export.export(tower(module.clip), (), kwargs={key: cases[2][key]},
+                                            dynamic_shapes={key: {0: BATCH}})
+                torch.export.save(alone, folder / f"{key}.pt2")
         for case, inputs in cases.items():
             for key, value in inputs.items():
                 numpy.save(folder / f"{name}.{case}.{key}.npy", value.numpy())

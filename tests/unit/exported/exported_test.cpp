@@ -21,11 +21,21 @@ protected:
                                           ImportFor purpose = ImportFor::Inference) {
     const std::string path = folder_ / "m.pt2";
     std::ofstream(path, std::ios::binary) << bytes;
-    return exported::importExported(path, purpose);
+    return exported::importExported({path}, purpose);
   }
   Result<exported::ExportedModule> import(const SampleProgram &sample,
                                           ImportFor purpose = ImportFor::Inference) {
     return import(sample.zip(), purpose);
+  }
+  /// Imports samples from files with these names.
+  Result<exported::ExportedModule>
+  import(const std::vector<std::pair<std::string, SampleProgram>> &samples) {
+    std::vector<std::string> paths;
+    for (const auto &[name, sample] : samples) {
+      paths.push_back(folder_ / (name + ".pt2"));
+      std::ofstream(paths.back(), std::ios::binary) << sample.zip();
+    }
+    return exported::importExported(paths, ImportFor::Inference);
   }
   template <class Sample> void expectRefusal(const Sample &sample, const std::string &says) {
     const Status status = import(sample).status();
@@ -76,11 +86,72 @@ TEST_F(Exported, WeightsShareAStorageAndMayBeStrided) {
 TEST_F(Exported, ShapesHaveRangesAndExamples) {
   auto imported = import(SampleProgram());
   ASSERT_TRUE(imported.isOk()) << imported.status().message();
-  ASSERT_EQ(imported->shapes.inputs.size(), 1u);
-  const ir::InputShape &x = imported->shapes.inputs[0];
+  ir::InputShapes &shapes = imported->shapes["forward"];
+  ASSERT_EQ(shapes.inputs.size(), 1u);
+  const ir::InputShape &x = shapes.inputs[0];
   EXPECT_EQ(x.sizes, (std::vector<ir::LinearSize>{{"s0", 1, 0}, {"", 0, 2}}));
   EXPECT_EQ(x.example, (std::vector<int64_t>{3, 2}));
-  EXPECT_EQ(imported->shapes.ranges["s0"].most, 8);
+  EXPECT_EQ(shapes.ranges["s0"].most, 8);
+}
+
+TEST_F(Exported, SeveralFilesAreMethodsThatShareEqualWeights) {
+  auto imported = import({{"image", SampleProgram()}, {"text", SampleProgram()}});
+  ASSERT_TRUE(imported.isOk()) << imported.status().message();
+  const ir::Module &root = *imported->module;
+  EXPECT_TRUE(root.findGraph("image") && root.findGraph("text"));
+  EXPECT_FALSE(root.findGraph("forward"));
+  EXPECT_EQ(root.submodules().size(), 1u);
+  const ir::Module *head = root.findSubmodule("head");
+  ASSERT_TRUE(head);
+  EXPECT_EQ(head->parameters().size(), 2u);
+  EXPECT_THAT(ir::toString(*root.findGraph("text")), HasSubstr("head.forward_1"));
+  EXPECT_EQ(imported->shapes.size(), 2u);
+}
+
+TEST_F(Exported, AProgramOfOtherWeightsIsAModuleOfItsOwn) {
+  SampleProgram other;
+  other.files["data/weights/weight_0"] = floats({1, 2, 3, 4, 5, 6, 7, 8, 10});
+  auto imported = import({{"image", SampleProgram()}, {"text", other}});
+  ASSERT_TRUE(imported.isOk()) << imported.status().message();
+  const ir::Module &root = *imported->module;
+  EXPECT_EQ(valuesOf(root, "head.bias"), (std::vector<float>{7, 8, 9}));
+  EXPECT_EQ(valuesOf(root, "text.head.bias"), (std::vector<float>{7, 8, 10}));
+  ir::Diagnostics diagnostics;
+  ir::verify(root, diagnostics);
+  EXPECT_FALSE(diagnostics.hasErrors()) << diagnostics.render();
+  EXPECT_EQ(root.findSubmodule("text")->className(), "Net");
+}
+
+TEST_F(Exported, ConstantsOfOneNameAndOtherValuesStayApart) {
+  SampleProgram image, text;
+  for (SampleProgram *sample : {&image, &text}) {
+    json &bias = sample->program["graph_module"]["signature"]["input_specs"][1];
+    bias = {{"tensor_constant",
+             {{"arg", {{"name", "p_b"}}}, {"tensor_constant_name", "lifted_tensor_0"}}}};
+    sample->constants["config"]["lifted_tensor_0"] = sample->weights["config"]["head.bias"];
+    sample->constants["config"]["lifted_tensor_0"]["path_name"] = "constant_0";
+  }
+  image.files["data/constants/constant_0"] = floats({1, 2, 3, 4, 5, 6, 7, 8, 9});
+  text.files["data/constants/constant_0"] = floats({1, 2, 3, 4, 5, 6, 7, 8, 10});
+  auto imported = import({{"image", image}, {"text", text}});
+  ASSERT_TRUE(imported.isOk()) << imported.status().message();
+  EXPECT_EQ(valuesOf(*imported->module, "lifted_tensor_0"), (std::vector<float>{7, 8, 9}));
+  EXPECT_EQ(valuesOf(*imported->module, "lifted_tensor_0_text"), (std::vector<float>{7, 8, 10}));
+  EXPECT_EQ(imported->module->submodules().size(), 1u);
+}
+
+TEST_F(Exported, NamesOfFilesMustBeNamesOfMethods) {
+  for (const char *name : {"2", "a-b", "a.b"}) {
+    const Status status = import({{"image", SampleProgram()}, {name, SampleProgram()}}).status();
+    EXPECT_EQ(status.code(), Code::Usage);
+    EXPECT_THAT(status.message(),
+                HasSubstr(std::string(name) + ".pt2: the name of a file becomes"));
+  }
+  const std::string path = folder_ / "m.pt2";
+  ASSERT_TRUE(import(SampleProgram()).isOk());
+  const Status status = exported::importExported({path, path}, ImportFor::Inference).status();
+  EXPECT_EQ(status.code(), Code::Usage);
+  EXPECT_THAT(status.message(), HasSubstr("'m' is the name of another file too"));
 }
 
 TEST_F(Exported, TrainingMakesParametersStates) {

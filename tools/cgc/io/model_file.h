@@ -1,4 +1,4 @@
-// Model files: imports a TorchScript file or an exported program.
+// Model files: imports a TorchScript file or exported programs.
 #pragma once
 
 #include "driver/buckets.h"
@@ -8,7 +8,6 @@
 #include "runtime/base/status.h"
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,14 +15,19 @@ namespace cgc::tool {
 
 struct ModelFile {
   std::unique_ptr<ir::Module> root;
-  std::optional<ir::InputShapes> shapes; ///< Of an exported program.
+  ir::ShapesOfMethods shapes; ///< Of exported programs. Empty for TorchScript.
 };
 
-/// Imports `path` by its kind. Opens LibTorch only for TorchScript.
-Result<ModelFile> importModel(const std::string &path, frontend::ImportFor purpose);
+/// Whether the file at `path` is an exported program.
+bool isExported(const std::string &path);
 
-/// `given`, and the types with which a program was exported for its other inputs.
-std::vector<driver::InputSpec> withExamples(std::vector<driver::InputSpec> given,
-                                            const ir::InputShapes &shapes);
+/// Imports a TorchScript file, or exported programs as the methods of one model. Opens LibTorch
+/// only for TorchScript. Usage for several files of which one is TorchScript.
+Result<ModelFile> importModel(const std::vector<std::string> &paths, frontend::ImportFor purpose);
+
+/// `given`, and the types with which programs were exported for their other inputs. Usage if two
+/// programs have different types for one name that is not given.
+Result<std::vector<driver::InputSpec>> withExamples(std::vector<driver::InputSpec> given,
+                                                    const ir::ShapesOfMethods &shapes);
 
 } // namespace cgc::tool

@@ -36,7 +36,8 @@ namespace {
 constexpr uint64_t kMaxMicroBatches = 1024;
 
 struct CompileFlags {
-  std::string model, output, addTo, target = "cuda", precision = "keep";
+  std::vector<std::string> models;
+  std::string output, addTo, target = "cuda", precision = "keep";
   std::optional<std::string> arch;   ///< None: the first of backend::kGpuModels.
   std::optional<std::string> passes; ///< None: the default ones.
   int level = 1;                     ///< The value of -O.
@@ -167,13 +168,14 @@ Result<driver::CompileOptions> compileOptionsOf(const CompileFlags &options) {
 /// Sets what the model's own shapes decide. Usage if an option does not fit the kind of the file.
 Status fitToModel(driver::CompileOptions &compileOptions, const ModelFile &model,
                   const CompileFlags &options) {
-  if (!model.shapes)
+  if (model.shapes.empty())
     return Status::ok();
   if (!options.hostModules.empty())
     return Status(Code::Usage, "--host-module needs a TorchScript file, whose modules LibTorch "
                                "runs; leave it out, or export the model with torch.jit.trace");
-  compileOptions.inputs = withExamples(std::move(compileOptions.inputs), *model.shapes);
-  compileOptions.shapes = *model.shapes;
+  CGC_ASSIGN_OR_RETURN(compileOptions.inputs,
+                       withExamples(std::move(compileOptions.inputs), model.shapes));
+  compileOptions.shapes = model.shapes;
   return Status::ok();
 }
 
@@ -183,7 +185,7 @@ Status compile(CompileFlags options, ir::Diagnostics &diagnostics) {
     options.output = options.addTo;
   if (options.output.empty())
     return {Code::Usage, "--output is required; see cgc compile --help"};
-  if (options.inputs.empty() && describeForeignFile(options.model) != kExportedFile)
+  if (options.inputs.empty() && options.models.size() == 1 && !isExported(options.models[0]))
     return Status(Code::Usage, "--input is required, unless the model is a .pt2 file, which says "
                                "the types of its inputs; give NAME=DTYPE[SIZES] for each");
   if (options.tune && options.target != "cuda")
@@ -218,9 +220,10 @@ Status compile(CompileFlags options, ir::Diagnostics &diagnostics) {
                                              glob));
   if (options.tune)
     CGC_TRY(tuner::checkMachine());
-  CGC_TRY(MappedFile::open(options.model).status());
+  for (const std::string &model : options.models)
+    CGC_TRY(MappedFile::open(model).status());
   CGC_TRY(FileArguments()
-              .reads(options.model)
+              .reads(options.models)
               .reads(options.passPlugins)
               .reads(options.opLibraries)
               .reads(options.addTo)
@@ -244,14 +247,14 @@ Status compile(CompileFlags options, ir::Diagnostics &diagnostics) {
   PlanData plan;
   {
     Progress progress; // The number of phases is known once the model is loaded.
-    progress.begin("load " + options.model);
+    progress.begin(fmt::format("load {}", fmt::join(options.models, ", ")));
     CGC_ASSIGN_OR_RETURN(const ModelFile model,
-                         importModel(options.model, options.train
-                                                        ? frontend::ImportFor::Training
-                                                        : frontend::ImportFor::Inference));
+                         importModel(options.models, options.train
+                                                         ? frontend::ImportFor::Training
+                                                         : frontend::ImportFor::Inference));
     CGC_TRY(fitToModel(compileOptions, model, options));
     if (!options.hostModules.empty()) {
-      CGC_ASSIGN_OR_RETURN(compileOptions.hostTypes, hostTypesOf(options.model));
+      CGC_ASSIGN_OR_RETURN(compileOptions.hostTypes, hostTypesOf(options.models.front()));
     }
     bool begun = false, inPasses = false;
     compileOptions.onPhase = [&](const std::string &phase, size_t phases) {
@@ -341,8 +344,8 @@ Verb addCompile(CLI::App &app) {
   auto options = std::make_shared<CompileFlags>();
   CLI::App *command = app.add_subcommand("compile", "Compile a model into a plan");
   command
-      ->add_option("model", options->model,
-                   "A TorchScript file, or a .pt2 file of torch.export.save")
+      ->add_option("model", options->models,
+                   "A TorchScript file, or .pt2 files of torch.export.save, one for each method")
       ->type_name("MODEL")
       ->required();
   command->add_option("-o,--output", options->output, "The plan to write")

@@ -124,9 +124,9 @@ Status inspectIr(const InspectFlags &options) {
 
 Status inspectModel(const InspectFlags &options) {
   CGC_ASSIGN_OR_RETURN(const ModelFile model,
-                       importModel(options.file, frontend::ImportFor::Inference));
+                       importModel({options.file}, frontend::ImportFor::Inference));
   const auto &root = model.root;
-  const std::string summary = summarize(options, *root, model.shapes ? "exported" : "torchscript");
+  const std::string summary = summarize(options, *root, model.shapes.empty() ? "torchscript" : "exported");
   if (!options.dot.empty() || !options.svg.empty()) {
     // Inlines the calls of submodules, so that the drawing shows whole methods.
     passes::PipelineBuilder builder;
@@ -141,9 +141,8 @@ Status inspectModel(const InspectFlags &options) {
 Status inspectCapturability(const InspectFlags &options, bool &printed) {
   CGC_ASSIGN_OR_RETURN(auto inputs, parseInputSpecs(options.inputs));
   CGC_ASSIGN_OR_RETURN(const ModelFile model,
-                       importModel(options.file, frontend::ImportFor::Inference));
-  if (model.shapes)
-    inputs = withExamples(std::move(inputs), *model.shapes);
+                       importModel({options.file}, frontend::ImportFor::Inference));
+  CGC_ASSIGN_OR_RETURN(inputs, withExamples(std::move(inputs), model.shapes));
   std::vector<std::string> entries;
   if (!options.entry.empty())
     entries.push_back(options.entry);
