@@ -2,53 +2,14 @@
 #include "frontend/exported/program.h"
 
 #include "frontend/exported/json.h"
+#include "frontend/exported/nodes.h"
 #include "runtime/base/printable.h"
-
-#include "llvm/ADT/StringRef.h"
 
 namespace cgc::exported {
 namespace {
 
 /// The version of the schema. Minor versions add fields, which a reader may ignore.
 constexpr int64_t kMajor = 8;
-constexpr size_t kMaxModules = 64; ///< Bounds the modules around a node.
-
-/// Returns the calls of "key,path,package.Class;…".
-std::vector<ModuleCall> parseModules(llvm::StringRef text) {
-  std::vector<ModuleCall> calls;
-  llvm::SmallVector<llvm::StringRef> entries;
-  text.split(entries, ';', -1, /*KeepEmpty=*/false);
-  for (llvm::StringRef entry : entries) {
-    if (entry.starts_with("_empty_nn_module_stack")) // Of a node that torch added.
-      continue;
-    const auto [key, rest] = entry.split(',');
-    const auto [path, type] = rest.rsplit(',');
-    const llvm::StringRef className = type.rsplit('.').second;
-    calls.push_back({key.str(), path.str(), (className.empty() ? type : className).str()});
-  }
-  if (calls.size() > kMaxModules)
-    throw Malformed{"the modules are nested too deep"};
-  return calls;
-}
-
-/// The text of a node's metadata; empty if it has none.
-std::string metadata(const Json &node, const char *key) {
-  const Json &all = node.at("metadata");
-  const auto found = all.find(key);
-  return found == all.end() || !found->is_string() ? "" : found->get<std::string>();
-}
-
-Node parseNode(const Json &json) {
-  Node node;
-  node.target = json.at("target").get<std::string>();
-  for (const Json &input : json.at("inputs"))
-    node.inputs.push_back({input.at("name").get<std::string>(), parseArgument(input.at("arg"))});
-  for (const Json &output : json.at("outputs"))
-    node.outputs.push_back(parseArgument(output));
-  node.modules = parseModules(metadata(json, "nn_module_stack"));
-  node.stackTrace = metadata(json, "stack_trace");
-  return node;
-}
 
 Argument parseConstantInput(const Json &json) {
   const auto [kind, value] = unionOf(json);
@@ -125,14 +86,16 @@ Program parse(const Json &json) {
   checkVersion(json);
   Program program;
   const Json &module = json.at("graph_module"), &graph = module.at("graph");
-  for (const Json &node : graph.at("nodes"))
-    program.nodes.push_back(parseNode(node));
+  NodeParser nodes(program.nodes);
+  nodes.parse(graph);
   for (const auto &[name, meta] : graph.at("tensor_values").items())
     program.tensors[name] = parseTensorMeta(meta);
   for (const Json &input : module.at("signature").at("input_specs"))
     program.inputs.push_back(parseInput(input));
-  for (const Json &output : module.at("signature").at("output_specs"))
+  for (const Json &output : module.at("signature").at("output_specs")) {
     program.outputs.push_back(parseOutput(output));
+    program.outputs.back().argument = nodes.resolve(program.outputs.back().argument);
+  }
   for (const auto &[symbol, range] : json.at("range_constraints").items())
     program.ranges[symbol] = {parseEnd(range, "min_val"), parseEnd(range, "max_val")};
   // Entry 0 is the program itself.

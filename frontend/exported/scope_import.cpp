@@ -28,7 +28,6 @@ constexpr llvm::StringRef kControlFlow[] = {
     "torch.ops.higher_order.map_impl",
     "torch.ops.higher_order.scan",
 };
-constexpr llvm::StringRef kNoGrad = "torch.ops.higher_order.wrap_with_set_grad_enabled";
 constexpr llvm::StringRef kAssertion = "torch.ops.aten._assert_scalar.default";
 
 /// Returns `path` seen from `module`; none if it is not below.
@@ -98,12 +97,6 @@ void ScopeImporter::importNode(const Node &node) {
   if (llvm::is_contained(kControlFlow, node.target)) {
     refuse(node, ir::explain("cgc cannot compile " + node.target, ir::Cause::DataFlow),
            ir::Cause::DataFlow);
-    return;
-  }
-  if (node.target == kNoGrad) {
-    refuse(node,
-           "cgc does not import a part of a program under torch.no_grad(); take no_grad() out "
-           "of the model's code");
     return;
   }
   importOp(node);

@@ -59,7 +59,7 @@ class Embedder(torch.nn.Module):
 
 class Forms(torch.nn.Module):
     """What an archive may hold: a module that runs twice, a strided buffer that is not in the state_dict, weights that
-    share a storage, a constant, arithmetic on the batch, and a dict with a tuple in it."""
+    share a storage, a constant, arithmetic on the batch under no_grad(), and a dict with a tuple in it."""
 
     def __init__(self):
         super().__init__()
@@ -75,7 +75,8 @@ class Forms(torch.nn.Module):
         y = self.norm(self.conv(x)).relu().mean((2, 3))
         y = self.again(self.again(y)) * self.high + self.low
         a, b = y.chunk(2, 1)
-        scale = torch.tensor([0.5, 2.0]) * (x.shape[0] * 2 + 1)
+        with torch.no_grad():
+            scale = torch.tensor([0.5, 2.0]) * (x.shape[0] * 2 + 1)
         return {"turned": a @ self.turned, "rest": (b, scale)}
 
 

@@ -175,6 +175,34 @@ TEST_F(Exported, UnknownOpsAndDTypesAreRefusedByTheirLines) {
               HasSubstr("torch.ops.higher_order.cond"));
 }
 
+TEST_F(Exported, PartsUnderNoGradBecomeNodesOfTheProgram) {
+  SampleProgram sample;
+  json call = sample.nodes()[1], inner = call;
+  // Within the part, the values have the names of others outside.
+  inner["inputs"][0]["arg"] = SampleProgram::tensorArg("linear");
+  inner["inputs"][1]["arg"] = {{"as_sym_int", {{"as_name", "x"}}}};
+  inner["outputs"] = json::array({SampleProgram::tensorArg("p_w")});
+  const json graph = {
+      {"inputs", {SampleProgram::tensorArg("linear"), {{"as_sym_int", {{"as_name", "x"}}}}}},
+      {"outputs", json::array({SampleProgram::tensorArg("p_w")})},
+      {"nodes", json::array({inner})}};
+  call["target"] = "torch.ops.higher_order.wrap_with_set_grad_enabled";
+  call["inputs"] = {SampleProgram::input("", {{"as_bool", false}}),
+                    SampleProgram::input("", {{"as_graph", {{"name", "part"}, {"graph", graph}}}}),
+                    SampleProgram::input("", SampleProgram::tensorArg("x")),
+                    SampleProgram::input("", {{"as_sym_int", {{"as_name", "size"}}}})};
+  sample.nodes()[1] = call;
+  auto imported = import(sample);
+  ASSERT_TRUE(imported.isOk()) << imported.status().message();
+  const std::string text = ir::toString(*imported->module->findGraph("forward"));
+  EXPECT_THAT(text, HasSubstr("aten.mul(%x, %size)"));
+  EXPECT_THAT(text, HasSubstr("aten.detach("));
+  EXPECT_THAT(text, HasSubstr("head.forward(%mul)"));
+  call["inputs"].erase(3);
+  sample.nodes()[1] = call;
+  expectRefusal(sample, "a part under torch.no_grad() has other operands than its call");
+}
+
 TEST_F(Exported, EveryCutIsRefused) {
   const std::string whole = SampleProgram().zip();
   for (size_t length = 0; length < whole.size(); length += 1 + length / 64) {
