@@ -16,14 +16,14 @@ while (($#)); do
     --build) only_build=yes ;;
     --seconds) seconds=${2-} && shift ;;
     --seed) seed=${2-} && shift ;;
-    plan | cgir | npy | torchscript) targets+=("$1") ;;
-    *) fail "'$1': usage: fuzz.sh [--build] [--seconds N] [--seed N] [plan|cgir|npy|torchscript ...]" ;;
+    plan | cgir | npy | torchscript | exported) targets+=("$1") ;;
+    *) fail "'$1': usage: fuzz.sh [--build] [--seconds N] [--seed N] [plan|cgir|npy|torchscript|exported ...]" ;;
   esac
   shift
 done
 [[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "--seconds takes a whole number from 1 on, not '$seconds'"
 [[ $seed =~ ^[0-9]*$ ]] || fail "--seed takes a whole number, not '$seed'"
-((${#targets[@]})) || targets=(plan cgir npy torchscript)
+((${#targets[@]})) || targets=(plan cgir npy torchscript exported)
 
 setup
 mkdir -p build/fuzz
@@ -48,7 +48,7 @@ make_seeds() {
   [[ -f $seeds/complete && -z $(find "${sources[@]}" -newer $seeds/complete -print -quit) ]] && return
   say "writing the seeds"
   rm -rf $seeds
-  mkdir -p $seeds/{plan,cgir,npy,torchscript}
+  mkdir -p $seeds/{plan,cgir,npy,torchscript,exported}
   find tests/filetests -name '*.cgir' | while read -r file; do
     cp "$file" "$seeds/cgir/$(basename "$(dirname "$file")")_$(basename "$file")"
   done
@@ -78,7 +78,7 @@ make_seeds
 [[ ! $only_build ]] || exit 0
 
 # With --seed: as many runs, with those of the seeds, as take less than 20 seconds.
-declare -A seeded_runs=([plan]=8000 [cgir]=20000 [npy]=150000 [torchscript]=600)
+declare -A seeded_runs=([plan]=8000 [cgir]=20000 [npy]=150000 [torchscript]=600 [exported]=2000)
 # Addresses are a part of libFuzzer's features. A container may forbid a fixed layout of memory.
 fixed_layout=()
 if setarch -R true 2>/dev/null; then fixed_layout=(setarch -R); fi
@@ -101,7 +101,7 @@ fuzz() {
   mkdir -p "$corpus"
   if [[ $target == cgir ]]; then options+=(-dict=$out/cgir.dict); fi
   # One edit per mutation: of several, one usually makes the file invalid.
-  if [[ $target == plan || $target == torchscript ]]; then options+=(-mutate_depth=1); fi
+  if [[ $target == plan || $target == torchscript || $target == exported ]]; then options+=(-mutate_depth=1); fi
   # The plans of some GEMM kernels have 900 kB of weights.
   local longest=65536
   if [[ $target == plan ]]; then longest=1048576; fi

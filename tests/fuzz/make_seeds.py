@@ -1,4 +1,4 @@
-# Writes the seed inputs of the fuzz targets `npy`, `torchscript` and `plan`: make_seeds.py CGC FOLDER
+# Writes the seed inputs of the fuzz targets `npy`, `torchscript`, `exported` and `plan`: make_seeds.py CGC FOLDER
 import io
 import subprocess
 import sys
@@ -68,6 +68,28 @@ class Block(nn.Module):
         return F.normalize(x.mean(1), dim=-1)
 
 
+class Exported(nn.Module):
+    """A dynamic batch, buffers that change, a part under no_grad(), a view of a buffer, and a dict."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up = nn.BatchNorm1d(4), nn.Linear(4, 3)
+        self.register_buffer("turned", torch.arange(6.0).reshape(2, 3).t(), persistent=False)
+
+    def forward(self, x):
+        with torch.no_grad():
+            scale = torch.tensor([0.5, 2.0, 1.0]) * x.shape[0]
+        return {"y": self.up(self.norm(x)) * scale, "z": (self.turned.flatten(), x.new_ones(3))}
+
+
+def write_programs(folder):
+    torch.manual_seed(0)
+    batch = torch.export.Dim("batch", min=2, max=8)
+    for name, module in (("train", Exported().train()), ("eval", Exported().eval())):
+        program = torch.export.export(module, (torch.randn(3, 4),), dynamic_shapes=({0: batch},))
+        torch.export.save(program, folder / f"{name}.pt2")
+
+
 def write_plans(cgc, folder):
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as models:
@@ -88,6 +110,7 @@ def write_plans(cgc, folder):
 def main(cgc, folder):
     write_arrays(folder / "npy")
     write_archives(folder / "torchscript")
+    write_programs(folder / "exported")
     write_plans(cgc, folder / "plan")
 
 
