@@ -136,6 +136,30 @@ TEST_F(ExportedFile, SeveralFilesAreEntriesOfOnePlan) {
               {"several models make one plan if all are .pt2 files"});
 }
 
+/// tests/data/exported/make.py wrote each program with another release of torch.
+TEST_F(ExportedFile, OfEachReleaseEqualsItsTorch) {
+  const fs::path programs = test::sourceDir() / "tests/data/exported";
+  size_t releases = 0;
+  for (const auto &entry : fs::directory_iterator(programs)) {
+    if (entry.path().extension() != ".pt2")
+      continue;
+    SCOPED_TRACE(entry.path().filename());
+    ++releases;
+    const std::string name = entry.path().stem();
+    Outcome outcome = cgc({"compile", entry.path(), "-o", "p.cgplan", "--target", "cpu"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    outcome = cgc({"run", "p.cgplan", "--input", "x=@" + (programs / (name + ".x.npy")).string(),
+                   "--output", "y.npy"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    const std::vector<float> got = npyFloats(folder / "y.npy"),
+                             want = npyFloats(programs / (name + ".y.npy"));
+    ASSERT_EQ(got.size(), want.size());
+    for (size_t k = 0; k < got.size(); ++k)
+      ASSERT_NEAR(got[k], want[k], 2e-5) << k;
+  }
+  EXPECT_GE(releases, 3u);
+}
+
 TEST_F(ExportedFile, RefusesSizesOutOfRange) {
   const fs::path clip = exportedModels() / "clip.pt2";
   expectError(cgc({"compile", clip, "-o", "p.cgplan", "--batch", "65"}), 2,
