@@ -11,6 +11,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
 #include "llvm/Support/CRC.h"
 
 #include <ATen/EmptyTensor.h>
@@ -205,12 +206,16 @@ Status checkArchive(const std::string &path) {
   const std::string_view first = entries->empty() ? "" : entries->front().name;
   const std::string_view root = first.substr(0, first.find('/') + 1);
   CGC_TRY(checkSizes(*entries, root, file.bytes().size()));
+  size_t numMethods = 0;
   for (const ZipEntry &entry : *entries) {
     if (!entry.name.starts_with(root))
       continue;
     const auto isTooDeep = [&](const void *data, size_t size) {
-      return entry.name.substr(root.size()).starts_with("code/") && entry.name.ends_with(".py") &&
-             script::sourceDepth({static_cast<const char *>(data), size}) > kDeepestSource;
+      if (!entry.name.substr(root.size()).starts_with("code/") || !entry.name.ends_with(".py"))
+        return false;
+      const llvm::StringRef source(static_cast<const char *>(data), size);
+      numMethods += source.count("def ");
+      return script::sourceDepth(source) > kDeepestSource;
     };
     uint32_t crc = 0;
     bool tooDeep = false;
@@ -236,6 +241,10 @@ Status checkArchive(const std::string &path) {
                                            "' is damaged: its bytes do not have the checksum in "
                                            "the file; export or copy the file again");
   }
+  if (numMethods > kMostMethods)
+    return Status(Code::InvalidFile, "the source has " + std::to_string(numMethods) +
+                                         " methods, more than the " + std::to_string(kMostMethods) +
+                                         " that cgc reads; export parts of the model");
   for (const char *folder : {"constants", "data"})
     CGC_TRY(TensorCheck(reader, file.bytes(), folder).check());
   return Status::ok();

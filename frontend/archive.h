@@ -7,6 +7,9 @@
 
 namespace cgc::frontend {
 
+/// Of all classes in a file. Each may need the next, which bounds the stack that LibTorch needs.
+constexpr unsigned kMostMethods = 1u << 14;
+
 /// Checks the zip `path` before LibTorch loads it. InvalidFile names a record with which the file
 /// unpacks to far more bytes than it has, before anything is unpacked, or source whose parts
 /// are too deep inside each other for LibTorch (runtime/script/source_depth.h). Otherwise it names

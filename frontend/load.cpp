@@ -9,6 +9,7 @@
 #include "runtime/script/numbers.h"
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/thread.h"
 
 #include <torch/csrc/jit/serialization/import.h>
 
@@ -30,6 +31,18 @@ llvm::StringRef foreignName(const Status &status) {
   if (message.consume_front("Tried to instantiate class '"))
     return message.split('\'').first;
   return "";
+}
+
+/// LibTorch compiles a method when another that it compiles calls it, some 4 KiB of stack deeper.
+/// This is room for kMostMethods. Untouched memory of a stack costs nothing.
+constexpr unsigned kStackBytes = kMostMethods * (16u << 10);
+
+/// Calls `function` on a thread with a stack of kStackBytes, and waits for it.
+template <class Function> Status withLargeStack(const Function &function) {
+  Status status;
+  llvm::thread thread(std::optional<unsigned>(kStackBytes), [&] { status = function(); });
+  thread.join();
+  return status;
 }
 
 } // namespace
@@ -63,11 +76,13 @@ Result<torch::jit::Module> loadTorchScript(const std::string &path) {
   }
   torch::jit::Module module;
   const auto load = [&] {
-    return guarded(Code::InvalidFile, [&] {
-      registerCudaOpStubs();
-      module = torch::jit::load(path, c10::Device(c10::kCPU));
-      script::restoreNumbers(module);
-      return Status::ok();
+    return withLargeStack([&] {
+      return guarded(Code::InvalidFile, [&] {
+        registerCudaOpStubs();
+        module = torch::jit::load(path, c10::Device(c10::kCPU));
+        script::restoreNumbers(module);
+        return Status::ok();
+      });
     });
   };
   Status status = load();

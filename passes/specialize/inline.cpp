@@ -22,6 +22,9 @@ std::string join(const std::string &prefix, llvm::StringRef path) {
   return prefix.empty() ? path.str() : prefix + "." + path.str();
 }
 
+/// Bounds the stack that the pass takes.
+constexpr size_t kMaxCallDepth = 1000;
+
 class Inliner {
 public:
   Inliner(const ir::Module &root, ir::Graph &target) : root_(root), target_(target) {}
@@ -32,6 +35,11 @@ public:
     if (llvm::is_contained(stack_, &source))
       return Status(Code::Failed, "graph @" + source.name() + " of module '" +
                                       source.owner()->path() + "' calls itself");
+    if (stack_.size() == kMaxCallDepth)
+      return Status(Code::Unsupported,
+                    "graph @" + source.name() + " of module '" + source.owner()->path() +
+                        "': methods call one another more than " + std::to_string(kMaxCallDepth) +
+                        " deep; call fewer methods from one another");
     stack_.push_back(&source);
     std::string prefix = source.owner()->path();
     BranchStack branches;

@@ -40,6 +40,7 @@ constexpr WrongFile kWrongModels[] = {
     {"deep_blocks.pt", kTooDeep},
     {"deep_assignments.pt", kTooDeep},
     {"deep_types.pt", kTooDeep},
+    {"many_methods.pt", "the source has 20001 methods, more than the 16384 that cgc reads"},
     {"text", "text"},
 };
 
@@ -63,6 +64,16 @@ protected:
     return place / name;
   }
 };
+
+class DeepModel : public ToolTest {};
+
+/// LibTorch compiles a method while it compiles the one that calls it.
+TEST_F(DeepModel, IsRefusedByCompile) {
+  expectError(cgc({"compile", models() / "deep_methods.pt", "-o", "out.cgplan", "--input",
+                   "input=f32[2,3]", "--target", "cpu"}),
+              4, {"methods call one another more than 1000 deep"});
+  EXPECT_TRUE(files().empty());
+}
 
 TEST_P(WrongModel, IsRefusedByCompile) {
   const fs::path file = path();

@@ -434,6 +434,16 @@ DEEP = {
 }
 
 
+def methods(count):
+    """Bodies of methods that call one another."""
+    return "    return (self).m0(input, )\n" + "".join(
+        f"  def m{i}(self: __torch__.torch.nn.modules.linear.Identity,\n    x: Tensor) -> Tensor:\n"
+        f"    return {f'(self).m{i + 1}(x, )' if i + 1 < count else 'x'}\n" for i in range(count))
+
+
+DEEP["deep_methods"], DEEP["many_methods"] = methods(2000), methods(20000)
+
+
 def hostile_archives(folder):
     """Writes bomb.pt, a small file of many zeros, and for each of DEEP a file NAME.pt with this method."""
     torch.jit.script(nn.Identity()).save(folder / "identity.pt")
@@ -518,4 +528,5 @@ def main():
     (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(32))
 
 
-main()
+if __name__ == "__main__":
+    main()
