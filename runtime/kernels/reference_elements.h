@@ -19,6 +19,13 @@ struct F16 {
 struct BF16 {
   uint16_t bits;
 };
+/// A byte of a bool tensor. Each but 0 is true: a caller's memory may hold bytes that no `bool` has.
+struct Bool {
+  Bool() = default;
+  Bool(bool value) : byte(value) {}
+  operator bool() const { return byte != 0; }
+  uint8_t byte;
+};
 
 inline float toFloat(float v) {
   return v;
@@ -65,7 +72,9 @@ template <> inline F16 fromFloat<F16>(float v) {
 
 /// The value to compare: floats as f32, otherwise the element itself.
 template <class T> auto comparable(T value) {
-  if constexpr (std::is_integral_v<T>)
+  if constexpr (std::is_same_v<T, Bool>)
+    return bool(value);
+  else if constexpr (std::is_integral_v<T>)
     return value;
   else
     return toFloat(value);
@@ -101,7 +110,7 @@ template <class F> void withType(DType dtype, F f) {
   case DType::U8:
     return f(Type<uint8_t>());
   case DType::Bool:
-    return f(Type<bool>());
+    return f(Type<Bool>());
   }
 }
 

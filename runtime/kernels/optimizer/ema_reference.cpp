@@ -7,7 +7,7 @@ namespace {
 
 void ema(const ReferenceArguments &a) {
   const auto weight = static_cast<float>(1 - a.floats[0]), rest = static_cast<float>(a.floats[0]);
-  const bool skips = a.reads[0].data && *dataOf<bool>(a.reads[0]);
+  const bool skips = a.reads[0].data && *dataOf<Bool>(a.reads[0]);
   forGroups(a, kEmaShape, skips,
             [&](const Element &at) { at.write(0, lerp(at.read(0), at.read(1), weight, rest)); });
 }

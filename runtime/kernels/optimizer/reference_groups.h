@@ -11,7 +11,7 @@ struct StepOperands {
   explicit StepOperands(const ReferenceArguments &a)
       : lr(*dataOf<float>(a.reads[kLr])), number(*dataOf<int64_t>(a.reads[kStep])),
         scale(a.reads[kScale].data ? *dataOf<float>(a.reads[kScale]) : 1),
-        skips(a.reads[kSkip].data && *dataOf<bool>(a.reads[kSkip])) {}
+        skips(a.reads[kSkip].data && *dataOf<Bool>(a.reads[kSkip])) {}
 
   double lr;
   int64_t number;

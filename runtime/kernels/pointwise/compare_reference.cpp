@@ -31,7 +31,7 @@ template <class T> void compare(const ReferenceArguments &a) {
   const T number = z.data ? T{} : elementOf<T>(a.floats[0]);
   const T *const second = z.data ? dataOf<T>(z) : &number;
   forElements<3>({&y, &x, &z}, [&](const auto &at) {
-    resultOf<bool>(y)[at[0]] =
+    resultOf<Bool>(y)[at[0]] =
         holds(CompareOp(a.ints[0]), comparable(dataOf<T>(x)[at[1]]), comparable(second[at[2]]));
   });
 }
@@ -41,6 +41,6 @@ template <class T> void compare(const ReferenceArguments &a) {
 CGC_FLOAT_REFERENCES(compare, compare)
 CGC_REFERENCE(compare_i64, compare<int64_t>)
 CGC_REFERENCE(compare_i32, compare<int32_t>)
-CGC_REFERENCE(compare_bool, compare<bool>)
+CGC_REFERENCE(compare_bool, compare<Bool>)
 
 } // namespace cgc::reference

@@ -22,7 +22,7 @@ template <class To, class From> To convert(From value) {
     return value;
   else if constexpr (kIsHalf<From>)
     return convert<To>(toFloat(value));
-  else if constexpr (std::is_same_v<To, bool>)
+  else if constexpr (std::is_same_v<To, Bool>)
     return value != From(0);
   else if constexpr (kIsHalf<To>)
     return fromFloat<To>(static_cast<float>(value));

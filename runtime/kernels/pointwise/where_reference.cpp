@@ -14,7 +14,7 @@ void whereHolds(const ReferenceArguments &a) {
     const T *const first = x.data ? dataOf<T>(x) : &numbers[0];
     const T *const second = z.data ? dataOf<T>(z) : &numbers[1];
     forElements<4>({&y, &condition, &x, &z}, [&](const auto &at) {
-      const bool holds = !condition.data || dataOf<bool>(condition)[at[1]];
+      const bool holds = !condition.data || dataOf<Bool>(condition)[at[1]];
       resultOf<T>(y)[at[0]] = holds ? first[at[2]] : second[at[3]];
     });
   });
