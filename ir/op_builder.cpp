@@ -50,6 +50,10 @@ Value *OpBuilder::to(Value *a, DType dtype) {
   return a->tensor().dtype == dtype ? a : call(OpKind::To, {a, dtype});
 }
 
+Value *OpBuilder::widened(Value *a) {
+  return dtypeSize(a->tensor().dtype) == 2 ? to(a, DType::F32) : a;
+}
+
 Value *OpBuilder::zerosLike(Value *a) {
   const TensorType &type = a->tensor();
   return call(OpKind::Full, {Arg::ints(type.sizes), 0.0, type.dtype});

@@ -51,6 +51,8 @@ public:
   Value *reshape(Value *a, llvm::ArrayRef<int64_t> sizes);
   Value *expand(Value *a, llvm::ArrayRef<int64_t> sizes);
   Value *to(Value *a, DType dtype);
+  /// `a` in f32 if it has 16 bits, else `a` itself.
+  Value *widened(Value *a);
   Value *zerosLike(Value *a);
   /// `a` where `condition` holds, else 0.
   Value *where(Value *condition, Value *a);

@@ -27,10 +27,9 @@ namespace cgc::ir {
 
 gradient::AttentionGradients gradient::attention(OpBuilder &b, const AttentionCall &call) {
   const DType dtype = call.query->tensor().dtype;
-  // Scores of 16 bits would round the weights.
-  const DType wide = dtypeSize(dtype) == 2 ? DType::F32 : dtype;
   Value *key = b.transposed(call.key);
-  Value *scores = b.to(b.matmul(b.mul(call.query, call.scale), key), wide);
+  // Scores of 16 bits would round the weights.
+  Value *scores = b.widened(b.matmul(b.mul(call.query, call.scale), key));
   constexpr double kHidden = -std::numeric_limits<double>::infinity();
   if (call.isCausal) {
     const Dims &sizes = scores->tensor().sizes;
@@ -44,7 +43,7 @@ gradient::AttentionGradients gradient::attention(OpBuilder &b, const AttentionCa
   Value *weights = b.call(OpKind::Softmax, {scores, -1});
   if (call.mask) // A row without a visible key has the weights 0, not NaN.
     weights = unless(b, b.call(OpKind::Eq, {scores, kHidden}), weights);
-  Value *weighted = b.mul(weights, b.to(b.matmul(call.gradOut, b.transposed(call.value)), wide));
+  Value *weighted = b.mul(weights, b.widened(b.matmul(call.gradOut, b.transposed(call.value))));
   Value *dS = b.sub(weighted, b.mul(weights, b.sum(weighted, {-1}, /*keepDim=*/true)));
   Value *scaled = b.mul(b.to(dS, dtype), call.scale);
   return {.query = b.matmul(scaled, call.key),

@@ -36,9 +36,7 @@ Status inferCgcAttentionBackward(const InferArgs &args, rules::Results &results)
 /// In f32 for 16 bits.
 Result<Values> defineCgcAttentionBackward(OpBuilder &b) {
   const DType dtype = b.input("query")->tensor().dtype;
-  const auto wide = [&](llvm::StringRef name) {
-    return b.to(b.input(name), dtypeSize(dtype) == 2 ? DType::F32 : dtype);
-  };
+  const auto wide = [&](llvm::StringRef name) { return b.widened(b.input(name)); };
   const gradient::AttentionGradients grads =
       gradient::attention(b, {.query = wide("query"),
                               .key = wide("key"),

@@ -1,4 +1,5 @@
 // cgc.relu_backward: the gradient of aten.relu.
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -12,6 +13,11 @@ Status inferCgcReluBackward(const InferArgs &args, rules::Results &results) {
   return rules::pointwiseResult(args, {"grad_output", "result"}, results);
 }
 
+Result<Values> defineCgcReluBackward(OpBuilder &b) {
+  Value *isZero = b.call(OpKind::Le, {b.arg("result"), 0});
+  return Values{gradient::unless(b, isZero, b.input("grad_output"))};
+}
+
 } // namespace
 
 const OpDef defs::CgcReluBackward = {
@@ -19,6 +25,7 @@ const OpDef defs::CgcReluBackward = {
     .traits = kPure | kPointwise,
     .infer = inferCgcReluBackward,
     .aten = "aten::threshold_backward.grad_input(..., 0)",
+    .decompose = defineCgcReluBackward,
     .doc = "grad_output where result, relu's, is above 0 or NaN, else 0; floating dtypes.",
 };
 
