@@ -33,13 +33,8 @@ Status inferBatchNorm(const InferArgs &args, rules::Results &results) {
 
 /// The running statistics get no gradient, as in LibTorch.
 Status backwardBatchNorm(GradientBuilder &b) {
-  const TensorType &type = b.input("input")->tensor();
-  Dims perChannel(type.sizes.size() - 1, 1), others;
-  perChannel.front() = type.sizes[1];
-  for (int64_t d = 0; d < type.rank(); ++d)
-    if (d != 1)
-      others.push_back(d);
-  const auto channels = [&](Value *value) { return b.reshape(value, perChannel); };
+  const auto [sizes, others] = rules::channelsOf(b.input("input")->tensor());
+  const auto channels = [&](Value *value) { return b.reshape(value, sizes); };
   Value *scale = b.call(OpKind::Rsqrt, {b.add(b.arg("running_var"), b.number("eps"))});
   if (b.needs("input")) {
     Value *factor = b.input("weight") ? b.mul(scale, b.arg("weight")) : scale;

@@ -1,5 +1,5 @@
 // cgc.batch_norm_backward: the gradients of batch normalization in training.
-#include "ir/ops/rules.h"
+#include "ir/ops/normalization_rules.h"
 
 namespace cgc::ir {
 namespace {
@@ -8,8 +8,8 @@ Status inferCgcBatchNormBackward(const InferArgs &args, rules::Results &results)
   const TensorType &input = args.tensor("input");
   if (args.tensor("grad_out").sizes != input.sizes)
     return rules::mismatch("grad_out", "of the sizes of 'input'", args.tensor("grad_out"));
-  if (input.rank() < 2)
-    return rules::mismatch("input", "[N, C, ...]", input);
+  if (input.rank() < 2 || !isFloating(input.dtype))
+    return rules::mismatch("input", "[N, C, ...] of a floating dtype", input);
   const int64_t channels = args.boolean("channels_last") ? input.sizes.back() : input.sizes[1];
   for (llvm::StringRef name : {"weight", "mean", "invstd", "bias"})
     if (!args.isNone(name) && args.tensor(name).sizes != Dims{channels})
@@ -23,6 +23,34 @@ Status inferCgcBatchNormBackward(const InferArgs &args, rules::Results &results)
   return rules::addDense(results, weight.dtype, weight.sizes);
 }
 
+/// In f32 for 16 bits.
+Result<Values> defineCgcBatchNormBackward(OpBuilder &b) {
+  const TensorType &type = b.input("input")->tensor();
+  const auto [sizes, others] = rules::channelsOf(type, b.args().boolean("channels_last"));
+  Value *x = b.widened(b.input("input"));
+  const DType dtype = x->tensor().dtype;
+  const auto broadcast = [&](llvm::StringRef name) {
+    Value *value = b.input(name);
+    return value ? b.reshape(b.to(value, dtype), sizes) : nullptr;
+  };
+  Value *mean = broadcast("mean"), *rstd = broadcast("invstd");
+  Value *y = rules::normalized(b, x, mean, rstd);
+  Value *weight = broadcast("weight"), *bias = broadcast("bias");
+  Value *grad = b.to(b.input("grad_out"), dtype);
+  if (b.args().boolean("relu"))
+    grad = b.call(OpKind::CgcReluBackward, {grad, rules::affine(b, y, weight, bias)});
+  Value *gradOfY = rules::affine(b, grad, weight, /*bias=*/nullptr);
+  Value *gradOfX = rules::normalizedGradient(b, gradOfY, y, rstd, others);
+  Values values{b.to(gradOfX, type.dtype)};
+  if (!weight)
+    return values;
+  for (Value *product : {b.mul(grad, y), grad}) {
+    Value *sum = b.sum(product, others, /*keepDim=*/false);
+    values.push_back(b.to(sum, b.input("weight")->tensor().dtype));
+  }
+  return values;
+}
+
 } // namespace
 
 const OpDef defs::CgcBatchNormBackward = {
@@ -30,6 +58,7 @@ const OpDef defs::CgcBatchNormBackward = {
               "eps, Tensor? bias=none, bool relu=false, bool channels_last=false) -> Tensor[]",
     .traits = kPure | kReduction,
     .infer = inferCgcBatchNormBackward,
+    .decompose = defineCgcBatchNormBackward,
     .doc =
         "The gradients of input and, with a weight, of weight and bias, from the results mean and "
         "invstd of batch_norm_train. With relu, grad_out is the gradient of relu's result; bias "

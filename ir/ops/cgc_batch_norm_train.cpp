@@ -1,7 +1,6 @@
 // cgc.batch_norm_train: batch normalization by the statistics of the batch.
 #include "ir/ops/gradient_rules.h"
-#include "ir/ops/layer_norm_rules.h"
-#include "ir/ops/rules.h"
+#include "ir/ops/normalization_rules.h"
 
 namespace cgc::ir {
 namespace {
@@ -55,13 +54,45 @@ Status backwardCgcBatchNormTrain(GradientBuilder &b) {
     b.set("weight", grads->result(1));
     b.set("bias", grads->result(2));
   } else if (b.needs("bias")) {
-    Dims others;
-    for (int64_t d = 0; d < b.grad()->tensor().rank(); ++d)
-      if (d != 1)
-        others.push_back(d);
+    const Dims others = rules::channelsOf(b.grad()->tensor()).others;
     b.set("bias", b.sum(b.grad(), others, /*keepDim=*/false));
   }
   return Status::ok();
+}
+
+/// In f32 for 16 bits. The normalized values are rounded before the residual is added.
+Result<Values> defineCgcBatchNormTrain(OpBuilder &b) {
+  const TensorType &type = b.input("input")->tensor();
+  const auto [sizes, others] = rules::channelsOf(type, b.args().boolean("channels_last"));
+  Value *x = b.widened(b.input("input"));
+  const DType dtype = x->tensor().dtype;
+  const auto wide = [&](llvm::StringRef name) {
+    Value *value = b.input(name);
+    return value ? b.to(value, dtype) : nullptr;
+  };
+  const auto broadcast = [&](Value *value) { return value ? b.reshape(value, sizes) : nullptr; };
+  const auto vector = [&](Value *value) { return b.reshape(value, {sizes.front()}); };
+  const rules::Statistics statistics = rules::statisticsOf(b, x, others, b.number("eps"));
+  Value *y = rules::normalized(b, x, statistics.mean, statistics.rstd);
+  Value *weight = broadcast(wide("weight")), *bias = broadcast(wide("bias"));
+  y = b.to(rules::affine(b, y, weight, bias), type.dtype);
+  if (Value *residual = b.input("residual"))
+    y = b.add(y, residual);
+  if (b.args().boolean("relu"))
+    y = b.call(OpKind::Relu, {y});
+  Value *mean = vector(statistics.mean), *variance = vector(statistics.variance);
+  Values values{y, mean, vector(statistics.rstd)};
+  const int64_t count = type.numElements() / sizes.front();
+  const double correction = static_cast<double>(count) / static_cast<double>(count - 1);
+  for (llvm::StringRef name : {"running_mean", "running_var"}) {
+    Value *running = wide(name);
+    if (!running)
+      continue;
+    Value *now = name == "running_mean" ? mean : b.mul(variance, correction);
+    Value *moved = b.call(OpKind::Lerp, {running, now, b.arg("momentum")});
+    values.push_back(b.to(moved, b.input(name)->tensor().dtype));
+  }
+  return values;
 }
 
 } // namespace
@@ -75,6 +106,7 @@ const OpDef defs::CgcBatchNormTrain = {
     .traits = kPure | kReduction,
     .infer = inferCgcBatchNormTrain,
     .gradient = backwardCgcBatchNormTrain,
+    .decompose = defineCgcBatchNormTrain,
     .doc =
         "input [N, C, ...], or [N, ..., C], normalized by the mean and the biased variance of each "
         "channel, plus "

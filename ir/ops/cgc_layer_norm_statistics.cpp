@@ -1,6 +1,5 @@
 // cgc.layer_norm_statistics: layer normalization that keeps its statistics for the backward pass.
-#include "ir/ops/layer_norm_rules.h"
-#include "ir/ops/rules.h"
+#include "ir/ops/normalization_rules.h"
 
 namespace cgc::ir {
 namespace {
@@ -27,6 +26,22 @@ Status inferCgcLayerNormStatistics(const InferArgs &args, rules::Results &result
   return rules::addDense(results, input.dtype, input.sizes);
 }
 
+Result<Values> defineCgcLayerNormStatistics(OpBuilder &b) {
+  Value *sum = b.input("input");
+  const DType dtype = sum->tensor().dtype;
+  if (Value *addend = b.input("addend"))
+    sum = b.to(b.add(sum, addend), dtype);
+  Value *x = b.widened(sum);
+  const auto [mean, variance, rstd] =
+      rules::statisticsOf(b, x, rules::normalizedDims(b.args()), b.number("eps"));
+  Value *y =
+      rules::affine(b, rules::normalized(b, x, mean, rstd), b.input("weight"), b.input("bias"));
+  Values values{b.to(y, b.result()->tensor().dtype), mean, rstd};
+  if (b.input("addend"))
+    values.push_back(sum);
+  return values;
+}
+
 } // namespace
 
 const OpDef defs::CgcLayerNormStatistics = {
@@ -34,6 +49,7 @@ const OpDef defs::CgcLayerNormStatistics = {
               "dtype? dtype=none, Tensor? addend=none) -> Tensor[]",
     .traits = kPure | kReduction,
     .infer = inferCgcLayerNormStatistics,
+    .decompose = defineCgcLayerNormStatistics,
     .doc = "layer_norm of input, in the dtype if that is given, then mean and 1 / sqrt(variance + "
            "eps) of each row, [..., 1, ...]; these in f32 if input has 16 bits. With an addend, "
            "input plus addend is normalized, and is the last result.",

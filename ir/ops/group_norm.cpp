@@ -34,13 +34,9 @@ Status backwardGroupNorm(GradientBuilder &b) {
   const auto grouped = [&](Value *value) { return b.reshape(value, {sizes[0] * groups, width}); };
   Node *norm = b.callNode(OpKind::CgcLayerNormStatistics,
                           {grouped(input), shape, Arg(), Arg(), b.number("eps")});
-  Dims perChannel(sizes.size() - 1, 1), others;
-  perChannel.front() = sizes[1];
-  for (int64_t d = 0; d < input->tensor().rank(); ++d)
-    if (d != 1)
-      others.push_back(d);
+  const rules::Channels channels = rules::channelsOf(input->tensor());
   if (b.needs("input")) {
-    Value *grad = weight ? b.mul(b.grad(), b.reshape(weight, perChannel)) : b.grad();
+    Value *grad = weight ? b.mul(b.grad(), b.reshape(weight, channels.sizes)) : b.grad();
     Node *grads =
         b.callNode(OpKind::CgcLayerNormBackward, {grouped(grad), grouped(input), shape,
                                                   norm->result(1), norm->result(2), Arg(), Arg()});
@@ -48,10 +44,10 @@ Status backwardGroupNorm(GradientBuilder &b) {
   }
   if (b.needs("weight")) {
     Value *normalized = b.reshape(norm->result(0), sizes);
-    b.set("weight", b.sum(b.mul(b.grad(), normalized), others, /*keepDim=*/false));
+    b.set("weight", b.sum(b.mul(b.grad(), normalized), channels.others, /*keepDim=*/false));
   }
   if (b.needs("bias"))
-    b.set("bias", b.sum(b.grad(), others, /*keepDim=*/false));
+    b.set("bias", b.sum(b.grad(), channels.others, /*keepDim=*/false));
   return Status::ok();
 }
 

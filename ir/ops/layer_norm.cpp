@@ -1,7 +1,7 @@
 // aten.layer_norm: layer normalization.
 #include "ir/ops/batch_rules.h"
 #include "ir/ops/gradient_rules.h"
-#include "ir/ops/layer_norm_rules.h"
+#include "ir/ops/normalization_rules.h"
 
 namespace cgc::ir {
 namespace {

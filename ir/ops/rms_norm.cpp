@@ -1,6 +1,5 @@
 // aten.rms_norm: normalization by the root mean square.
-#include "ir/op_builder.h"
-#include "ir/ops/layer_norm_rules.h"
+#include "ir/ops/normalization_rules.h"
 #include "ir/ops/rules.h"
 
 namespace cgc::ir {
@@ -14,11 +13,9 @@ Status inferRmsNorm(const InferArgs &args, rules::Results &results) {
 Result<Values> defineRmsNorm(OpBuilder &b) {
   Value *input = b.input("input");
   const DType dtype = input->tensor().dtype;
-  Value *x = b.to(input, rules::statisticsDType(dtype));
+  Value *x = b.widened(input);
   const double eps = b.arg("eps").isNone() ? rules::machineEpsilon(dtype) : b.number("eps");
-  Dims dims;
-  for (size_t i = b.args().ints("normalized_shape").size(); i > 0; --i)
-    dims.push_back(-static_cast<int64_t>(i));
+  const Dims dims = rules::normalizedDims(b.args());
   Value *mean = b.call(OpKind::Mean, {b.call(OpKind::Pow, {x, 2}), Arg::ints(dims), true});
   Value *y = b.mul(x, b.call(OpKind::Rsqrt, {b.add(mean, eps)}));
   return Values{b.to(b.arg("weight").isNone() ? y : b.mul(y, b.arg("weight")), dtype)};

@@ -121,6 +121,17 @@ bool broadcastsTo(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to) {
   return true;
 }
 
+Channels channelsOf(const TensorType &type, bool last) {
+  const int64_t channelDim = last ? type.rank() - 1 : 1;
+  Channels channels;
+  channels.sizes.resize(static_cast<size_t>(type.rank() - channelDim), 1);
+  channels.sizes.front() = type.sizes[channelDim];
+  for (int64_t dim = 0; dim < type.rank(); ++dim)
+    if (dim != channelDim)
+      channels.others.push_back(dim);
+  return channels;
+}
+
 // ---- Dtypes
 
 DType promote(DType a, DType b) {

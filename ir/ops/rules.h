@@ -50,6 +50,14 @@ Result<Dims> broadcast(llvm::StringRef what, llvm::ArrayRef<int64_t> a, llvm::Ar
 /// Returns true if `from` broadcasts to exactly `to`.
 bool broadcastsTo(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> to);
 
+/// The channels of a tensor.
+struct Channels {
+  Dims sizes;  ///< Of a vector [C] that broadcasts to the tensor: [C, 1, ...], or [C].
+  Dims others; ///< All other dimensions.
+};
+/// The channels of [N, C, ...], or of [N, ..., C] if they are `last`.
+Channels channelsOf(const TensorType &type, bool last = false);
+
 // Dtypes.
 
 /// Returns the smallest dtype that holds both, as LibTorch promotes tensors of equal category.

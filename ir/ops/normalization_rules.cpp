@@ -1,5 +1,6 @@
-// layer_norm_rules: the type rules of layer normalization, forward and backward.
-#include "ir/ops/layer_norm_rules.h"
+// normalization_rules: the type rule of layer normalization, and the definitions that layer and
+// batch normalization share.
+#include "ir/ops/normalization_rules.h"
 
 namespace cgc::ir {
 
@@ -31,6 +32,37 @@ Status rules::layerNorm(const InferArgs &args, Results &results,
 
 DType rules::statisticsDType(DType dtype) {
   return dtypeSize(dtype) == 2 ? DType::F32 : dtype;
+}
+
+Dims rules::normalizedDims(const InferArgs &args) {
+  Dims dims;
+  for (auto i = static_cast<int64_t>(args.ints("normalized_shape").size()); i > 0; --i)
+    dims.push_back(-i);
+  return dims;
+}
+
+rules::Statistics rules::statisticsOf(OpBuilder &b, Value *x, llvm::ArrayRef<int64_t> dims,
+                                      double eps) {
+  Value *mean = b.call(OpKind::Mean, {x, Arg::ints(dims), true});
+  Value *variance = b.call(OpKind::Var, {x, Arg::ints(dims), 0, true});
+  return {mean, variance, b.call(OpKind::Rsqrt, {b.add(variance, eps)})};
+}
+
+Value *rules::normalized(OpBuilder &b, Value *x, Value *mean, Value *rstd) {
+  return b.mul(b.sub(x, mean), rstd);
+}
+
+Value *rules::normalizedGradient(OpBuilder &b, Value *grad, Value *y, Value *rstd,
+                                 llvm::ArrayRef<int64_t> dims) {
+  const auto mean = [&](Value *x) { return b.call(OpKind::Mean, {x, Arg::ints(dims), true}); };
+  Value *centered = b.sub(grad, mean(grad));
+  Value *projection = b.mul(y, mean(b.mul(grad, y)));
+  return b.mul(b.sub(centered, projection), rstd);
+}
+
+Value *rules::affine(OpBuilder &b, Value *x, Value *weight, Value *bias) {
+  x = weight ? b.mul(x, weight) : x;
+  return bias ? b.add(x, bias) : x;
 }
 
 } // namespace cgc::ir

@@ -1,0 +1,36 @@
+// normalization_rules: the type rule of layer normalization, and the definitions that layer and
+// batch normalization share, forward and backward.
+#pragma once
+
+#include "ir/op_builder.h"
+#include "ir/ops/rules.h"
+
+namespace cgc::ir::rules {
+
+/// Adds the result of normalizing 'input' over its last dimensions, 'normalized_shape', with
+/// optional `parameters`.
+Status layerNorm(const InferArgs &args, Results &results,
+                 llvm::ArrayRef<llvm::StringRef> parameters);
+/// The dtype of means and variances of values of `dtype`: f32 for 16 bits, else the same.
+DType statisticsDType(DType dtype);
+
+/// The dimensions of 'normalized_shape', counted from the end.
+Dims normalizedDims(const InferArgs &args);
+
+/// Statistics over some dimensions, which stay as 1.
+struct Statistics {
+  Value *mean;
+  Value *variance; ///< Biased.
+  Value *rstd;     ///< 1 / sqrt(variance + eps).
+};
+Statistics statisticsOf(OpBuilder &b, Value *x, llvm::ArrayRef<int64_t> dims, double eps);
+/// (x - mean) * rstd.
+Value *normalized(OpBuilder &b, Value *x, Value *mean, Value *rstd);
+/// The gradient of x from `grad`, that of y = normalized(x, mean, rstd), whose statistics are those
+/// of x over `dims`: rstd * (grad - mean(grad) - y * mean(grad * y)).
+Value *normalizedGradient(OpBuilder &b, Value *grad, Value *y, Value *rstd,
+                          llvm::ArrayRef<int64_t> dims);
+/// x * weight + bias. Both may be null.
+Value *affine(OpBuilder &b, Value *x, Value *weight, Value *bias);
+
+} // namespace cgc::ir::rules
