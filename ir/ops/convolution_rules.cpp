@@ -19,20 +19,23 @@ Status checkInput(const TensorType &input, unsigned spatial) {
   return Status::ok();
 }
 
-Status checkBias(const InferArgs &args, int64_t outputs) {
+/// Adds a result of `sizes`, after checking 'bias'.
+Status addResult(const InferArgs &args, Results &results, const Dims &sizes, unsigned spatial) {
+  const int64_t outputs = sizes[sizes.size() - spatial - 1];
   if (!args.isNone("bias") && args.tensor("bias").sizes != Dims{outputs})
     return mismatch("bias", "[" + llvm::Twine(outputs) + "]", args.tensor("bias"));
-  return Status::ok();
+  CGC_TRY(sameDType(args, "input", {"bias"}));
+  return addDense(results, args.tensor("input").dtype, sizes);
 }
 
 } // namespace
 
-Status convolution(const InferArgs &args, Results &results, unsigned spatial) {
+Result<Dims> convolutionSizes(const InferArgs &args, unsigned spatial) {
   const TensorType &input = args.tensor("input"), &weight = args.tensor("weight");
   CGC_TRY(checkInput(input, spatial));
   if (weight.rank() != spatial + 2)
     return mismatch("weight", "[O, C / groups, " + kernelSizes(spatial), weight);
-  CGC_TRY(sameDType(args, "input", {"weight", "bias"}));
+  CGC_TRY(sameDType(args, "input", {"weight"}));
   CGC_ASSIGN_OR_RETURN(Dims stride, extents(args, "stride", spatial, 1));
   CGC_ASSIGN_OR_RETURN(Dims padding, extents(args, "padding", spatial, 0));
   CGC_ASSIGN_OR_RETURN(Dims dilation, extents(args, "dilation", spatial, 1));
@@ -47,7 +50,6 @@ Status convolution(const InferArgs &args, Results &results, unsigned spatial) {
                     weight);
   if (image[0] < 1 || weight.numElements() == 0)
     return mismatch("weight", "nonempty", weight);
-  CGC_TRY(checkBias(args, outputs));
   Dims sizes(llvm::ArrayRef(input.sizes).drop_back(spatial + 1));
   sizes.push_back(outputs);
   for (unsigned i = 0; i < spatial; ++i) {
@@ -55,17 +57,17 @@ Status convolution(const InferArgs &args, Results &results, unsigned spatial) {
                                                     stride[i], padding[i], dilation[i], false));
     sizes.push_back(count);
   }
-  return addDense(results, input.dtype, sizes);
+  return sizes;
 }
 
-Status transposedConvolution(const InferArgs &args, Results &results, unsigned spatial) {
+Result<Dims> transposedConvolutionSizes(const InferArgs &args, unsigned spatial) {
   const TensorType &input = args.tensor("input"), &weight = args.tensor("weight");
   CGC_TRY(checkInput(input, spatial));
   llvm::ArrayRef<int64_t> image = llvm::ArrayRef(input.sizes).take_back(spatial + 1);
   if (weight.rank() != spatial + 2 || weight.sizes[0] != image[0] || weight.numElements() == 0)
     return mismatch("weight", "[" + llvm::Twine(image[0]) + ", O / groups, " + kernelSizes(spatial),
                     weight);
-  CGC_TRY(sameDType(args, "input", {"weight", "bias"}));
+  CGC_TRY(sameDType(args, "input", {"weight"}));
   CGC_ASSIGN_OR_RETURN(Dims stride, extents(args, "stride", spatial, 1));
   CGC_ASSIGN_OR_RETURN(Dims padding, extents(args, "padding", spatial, 0));
   CGC_ASSIGN_OR_RETURN(Dims extra, extents(args, "output_padding", spatial, 0));
@@ -74,7 +76,6 @@ Status transposedConvolution(const InferArgs &args, Results &results, unsigned s
   if (groups < 1 || image[0] % groups != 0)
     return mismatch("groups", "a divisor of " + llvm::Twine(image[0]) + " channels", groups);
   const int64_t outputs = weight.sizes[1] * groups;
-  CGC_TRY(checkBias(args, outputs));
   Dims sizes(llvm::ArrayRef(input.sizes).drop_back(spatial + 1));
   sizes.push_back(outputs);
   for (unsigned i = 0; i < spatial; ++i) {
@@ -90,7 +91,17 @@ Status transposedConvolution(const InferArgs &args, Results &results, unsigned s
     if (sizes.back() < 1)
       return mismatch("input", "large enough for its padding", input);
   }
-  return addDense(results, input.dtype, sizes);
+  return sizes;
+}
+
+Status convolution(const InferArgs &args, Results &results, unsigned spatial) {
+  CGC_ASSIGN_OR_RETURN(const Dims sizes, convolutionSizes(args, spatial));
+  return addResult(args, results, sizes, spatial);
+}
+
+Status transposedConvolution(const InferArgs &args, Results &results, unsigned spatial) {
+  CGC_ASSIGN_OR_RETURN(const Dims sizes, transposedConvolutionSizes(args, spatial));
+  return addResult(args, results, sizes, spatial);
 }
 
 } // namespace cgc::ir::rules

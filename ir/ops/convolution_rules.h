@@ -5,10 +5,14 @@
 
 namespace cgc::ir::rules {
 
-/// Adds the result of a convolution over the last `spatial` dimensions of 'input', without
-/// transposition: [N, C, ...] (or without N), 'weight' [O, C / groups, ...], 'bias' [O].
+/// The sizes of the result of a convolution over the last `spatial` dimensions of 'input', without
+/// transposition: [N, C, ...] (or without N), 'weight' [O, C / groups, ...].
+Result<Dims> convolutionSizes(const InferArgs &args, unsigned spatial);
+/// Those of the adjoint of such a convolution: 'weight' [C, O / groups, ...].
+Result<Dims> transposedConvolutionSizes(const InferArgs &args, unsigned spatial);
+/// Adds a result of convolutionSizes(); 'bias' [O].
 Status convolution(const InferArgs &args, Results &results, unsigned spatial);
-/// Adds the result of the adjoint of such a convolution: 'weight' [C, O / groups, ...], 'bias' [O].
+/// Adds a result of transposedConvolutionSizes(); 'bias' [O].
 Status transposedConvolution(const InferArgs &args, Results &results, unsigned spatial);
 
 } // namespace cgc::ir::rules
