@@ -66,6 +66,17 @@ Result<int64_t> reducedCount(const GradientBuilder &b) {
   return count;
 }
 
+Value *insideWindows(OpBuilder &b, Value *begin, Value *end, int64_t size) {
+  Value *element = b.call(OpKind::Arange, {0, size});
+  return b.call(OpKind::LogicalAnd,
+                {b.call(OpKind::Ge, {element, begin}), b.call(OpKind::Lt, {element, end})});
+}
+
+Value *timesAlong(OpBuilder &b, Value *a, int64_t dim, Value *weights) {
+  Value *product = b.matmul(b.call(OpKind::Transpose, {a, dim, -1}), weights);
+  return b.call(OpKind::Transpose, {product, dim, -1});
+}
+
 Value *placed(GradientBuilder &b, Value *part, int64_t dim, int64_t start, int64_t step) {
   Value *self = b.input("self");
   const int64_t size = self->tensor().sizes[dim], count = part->tensor().sizes[dim];
@@ -266,9 +277,7 @@ Value *adaptiveWeights(GradientBuilder &b, int64_t size, int64_t windows) {
       b.call(OpKind::FloorDivide, {b.add(b.mul(window, size), size + windows - 1), windows});
   begin = b.call(OpKind::Unsqueeze, {begin, 1});
   end = b.call(OpKind::Unsqueeze, {end, 1});
-  Value *element = b.call(OpKind::Arange, {0, size});
-  Value *isInside = b.call(OpKind::LogicalAnd, {b.call(OpKind::Ge, {element, begin}),
-                                                b.call(OpKind::Lt, {element, end})});
+  Value *isInside = insideWindows(b, begin, end, size);
   const DType dtype = b.result()->tensor().dtype;
   Value *length = b.to(b.sub(end, begin), dtype);
   return b.div(b.to(isInside, dtype), length);
@@ -298,10 +307,8 @@ Status adaptivePool(GradientBuilder &b, unsigned spatial) {
   }
   // Products with the windows' weights, one dimension after the other.
   for (size_t d = first; d < sizes.size(); ++d) {
-    const int64_t dim = static_cast<int64_t>(d);
-    grad = b.call(OpKind::Transpose, {grad, dim, -1});
-    grad = b.matmul(grad, adaptiveWeights(b, sizes[d], windows[d]));
-    grad = b.call(OpKind::Transpose, {grad, dim, -1});
+    Value *weights = adaptiveWeights(b, sizes[d], windows[d]);
+    grad = timesAlong(b, grad, static_cast<int64_t>(d), weights);
   }
   b.set("self", grad);
   return Status::ok();

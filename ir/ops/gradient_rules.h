@@ -63,6 +63,12 @@ Value *productOfRows(OpBuilder &builder, Value *a, Value *b);
 Result<Value *> withReducedDims(GradientBuilder &b, Value *a, llvm::StringRef dim = "dim");
 /// The number of elements that a reduction over the argument 'dim' combines into one.
 Result<int64_t> reducedCount(const GradientBuilder &b);
+/// Whether each of `size` elements is in each window, from the element `begin` to before `end`,
+/// both [windows, 1]: bool [windows, size].
+Value *insideWindows(OpBuilder &b, Value *begin, Value *end, int64_t size);
+/// The product of `weights` [N, K], as a matrix that acts from the right, with the dimension `dim`
+/// of `a`, which it takes from N elements to K.
+Value *timesAlong(OpBuilder &b, Value *a, int64_t dim, Value *weights);
 /// Zeros of the sizes of 'self' with `part`, whose element i along `dim` comes from element
 /// start + i * step of 'self'.
 Value *placed(GradientBuilder &b, Value *part, int64_t dim, int64_t start, int64_t step);

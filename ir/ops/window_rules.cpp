@@ -45,6 +45,17 @@ Result<int64_t> windowCount(llvm::StringRef arg, int64_t size, int64_t kernel, i
   return count;
 }
 
+Result<PoolWindows> poolWindows(const InferArgs &args, unsigned spatial) {
+  PoolWindows windows;
+  CGC_ASSIGN_OR_RETURN(windows.kernel, extents(args, "kernel_size", spatial, 1));
+  windows.stride = windows.kernel;
+  if (!args.ints("stride").empty()) {
+    CGC_ASSIGN_OR_RETURN(windows.stride, extents(args, "stride", spatial, 1));
+  }
+  CGC_ASSIGN_OR_RETURN(windows.padding, extents(args, "padding", spatial, 0));
+  return windows;
+}
+
 Status pool(const InferArgs &args, Results &results, unsigned spatial, const Dims &dilation) {
   const TensorType &self = args.tensor("self");
   if (self.rank() != spatial + 1 && self.rank() != spatial + 2)
@@ -52,12 +63,8 @@ Status pool(const InferArgs &args, Results &results, unsigned spatial, const Dim
   for (int64_t size : llvm::ArrayRef(self.sizes).take_back(spatial + 1))
     if (size == 0)
       return mismatch("self", "nonempty but for its batch", self);
-  CGC_ASSIGN_OR_RETURN(Dims kernel, extents(args, "kernel_size", spatial, 1));
-  Dims stride = kernel;
-  if (!args.ints("stride").empty()) {
-    CGC_ASSIGN_OR_RETURN(stride, extents(args, "stride", spatial, 1));
-  }
-  CGC_ASSIGN_OR_RETURN(Dims padding, extents(args, "padding", spatial, 0));
+  CGC_ASSIGN_OR_RETURN(const PoolWindows windows, poolWindows(args, spatial));
+  const auto &[kernel, stride, padding] = windows;
   Dims sizes = self.sizes;
   for (unsigned i = 0; i < spatial; ++i) {
     if (padding[i] > kernel[i] / 2)

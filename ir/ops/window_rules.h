@@ -14,6 +14,12 @@ std::string imageSizes(unsigned spatial);
 /// Refuses 0 windows. Take the other extents from extents().
 Result<int64_t> windowCount(llvm::StringRef arg, int64_t size, int64_t kernel, int64_t stride,
                             int64_t padding, int64_t dilation, bool ceilMode);
+/// The windows of a pool, with an element for each spatial dimension.
+struct PoolWindows {
+  Dims kernel, stride, padding;
+};
+/// Reads 'kernel_size', 'stride', which is the kernel's size if it is empty, and 'padding'.
+Result<PoolWindows> poolWindows(const InferArgs &args, unsigned spatial);
 /// Adds the result of pooling the last `spatial` dimensions of 'self' with the arguments
 /// 'kernel_size', 'stride', 'padding' and 'ceil_mode'; `dilation` has an element for each.
 Status pool(const InferArgs &args, Results &results, unsigned spatial, const Dims &dilation);
