@@ -48,6 +48,16 @@ struct Variant {
   bool strided = false;
 };
 
+/// Has LibTorch compute attention by matmul and softmax. Its fused kernel for the CPU takes weights
+/// of 1 for the gradient of a row whose mask absorbs the scores.
+class UnfusedAttention {
+public:
+  UnfusedAttention() { at::globalContext().setSDPUseFlash(false); }
+  ~UnfusedAttention() { at::globalContext().setSDPUseFlash(true); }
+  UnfusedAttention(const UnfusedAttention &) = delete;
+  UnfusedAttention &operator=(const UnfusedAttention &) = delete;
+};
+
 /// A case with its random inputs, and a random factor for each element of the floating outputs: the
 /// loss is the sum of the products.
 class Case {
@@ -131,7 +141,8 @@ public:
 
   /// The same as LibTorch computes them.
   std::map<size_t, at::Tensor> expected(const Variant &variant) const {
-    at::AutoGradMode enabled(true);
+    const at::AutoGradMode enabled(true);
+    const UnfusedAttention unfused;
     Tensors inputs = inputs_, trained;
     for (size_t i : variant.trained)
       trained.push_back(inputs[i] = inputs_[i].detach().clone().requires_grad_(true));
