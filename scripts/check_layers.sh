@@ -57,7 +57,7 @@ lines() {
   fi
 }
 lines runtime 34400
-lines ir 20000
+lines ir 19800
 lines passes 12600
 lines backend 6600
 lines frontend 8100

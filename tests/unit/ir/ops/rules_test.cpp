@@ -153,6 +153,16 @@ TEST(Rules, EveryOpIsDocumented) {
   }
 }
 
+/// The results of these two ops are those of a user's code.
+TEST(Rules, EveryOpOfCgcButTwoHasADefinition) {
+  for (unsigned i = 0; i < kNumOps; ++i) {
+    const auto op = static_cast<OpKind>(i);
+    if (opName(op).starts_with("cgc.") && op != OpKind::CgcLibraryOp && op != OpKind::CgcHostCall) {
+      EXPECT_TRUE(opDef(op).decompose) << opName(op).str();
+    }
+  }
+}
+
 TEST(Rules, AListThatIsAValueIsRefused) {
   Graph graph("g");
   Value *x = graph.placeholder("x", *parseTensorType("f32[2]"), Loc::unknown())->result();
