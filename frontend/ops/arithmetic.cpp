@@ -206,7 +206,7 @@ Arg importMedian(OpImporter &op) {
   const Arg self = op.arg("self"), dim = op.arg("dim");
   const Arg kept = median(op, self, dim);
   return op.onlyResult(op.chooseBranch(
-      op.arg("keepdim"), [&] { return kept; },
+      op.argOr("keepdim", false), [&] { return kept; },
       [&] { return op.emit(OpKind::Squeeze, {{"self", kept}, {"dim", Arg::List{dim}}}); }));
 }
 

@@ -250,7 +250,9 @@ ir::Arg OpImporter::emit(ir::OpKind op, llvm::ArrayRef<std::pair<llvm::StringRef
   for (const auto &[name, value] : named) {
     std::optional<unsigned> index = schema.find(name);
     CGC_CHECK(index && "the op has no such argument");
-    args[*index] = value;
+    // An exported program leaves arguments out that are at their defaults.
+    if (!value.isNone() || schema.args[*index].isOptional)
+      args[*index] = value;
   }
   return emitArgs(op, std::move(args), inPlace).front();
 }
