@@ -53,9 +53,7 @@ public:
         return BatchDifference{&node, *std::move(reason)};
       ++other;
     }
-    if (other != b_.graph->end())
-      return BatchDifference{a_.graph->output(), otherOps()};
-    return std::nullopt;
+    return std::nullopt; // Both have come to their outputs, the last nodes.
   }
 
 private:

@@ -19,7 +19,8 @@ struct F16 {
 struct BF16 {
   uint16_t bits;
 };
-/// A byte of a bool tensor. Each but 0 is true: a caller's memory may hold bytes that no `bool` has.
+/// A byte of a bool tensor. Each but 0 is true: a caller's memory may hold bytes that no `bool`
+/// has.
 struct Bool {
   Bool() = default;
   Bool(bool value) : byte(value) {}

@@ -192,7 +192,8 @@ TEST_F(ExportedFile, ListsOffendersByLine) {
   const Outcome outcome =
       cgc({"compile", exportedModels() / "offenders.pt2", "-o", "p.cgplan", "--target", "cpu"});
   EXPECT_NE(outcome.status, 0);
-  for (const char *text : {"make_exported.py:", "aten::special_bessel_j0", "item(): it synchronizes"})
+  for (const char *text :
+       {"make_exported.py:", "aten::special_bessel_j0", "item(): it synchronizes"})
     EXPECT_NE(outcome.err.find(text), std::string::npos) << text << "\n" << outcome.err;
   EXPECT_TRUE(files().empty());
 }

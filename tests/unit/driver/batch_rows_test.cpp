@@ -102,6 +102,21 @@ TEST(BatchRows, DependOnTheBatchIfANumberDoes) {
   EXPECT_THAT(rows.reason, HasSubstr("its argument 'other' is"));
 }
 
+/// The quotient is 0 for each bucket, but not a number that the size of the batch leaves alone.
+TEST(BatchRows, DependOnTheBatchThroughAQuotientOfSums) {
+  const BatchRows rows = compiledBody(R"(
+    %0 = aten.size(%x) {dim=0} : dynamic
+    %1 = aten.add(%0, 1) : dynamic
+    %2 = aten.div(%0, %1) : dynamic
+    %3 = aten.mul(%x, %2) : dynamic
+    output %3
+  )",
+                                      {1, 3})
+                             .entries.at(0)
+                             .rows;
+  EXPECT_FALSE(rows.independent);
+}
+
 /// The body of a method that runs other ops if this comparison of its batch, %0, holds.
 std::string bodyWithBranch(const std::string &comparison) {
   return "%0 = aten.size(%x) {dim=0} : dynamic\n%1 = " + comparison + R"(

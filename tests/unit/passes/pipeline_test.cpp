@@ -16,9 +16,11 @@ TEST(PassManagerTest, TextRoundTrips) {
   auto passes = PassManager::parse(" inline, specialize,fold ,dce");
   ASSERT_TRUE(passes);
   EXPECT_EQ(passes->toString(), "inline,specialize,fold,dce");
-  auto none = PassManager::parse("");
-  ASSERT_TRUE(none);
-  EXPECT_EQ(none->toString(), "");
+  for (const char *nothing : {"", "  "}) {
+    auto none = PassManager::parse(nothing);
+    ASSERT_TRUE(none);
+    EXPECT_EQ(none->toString(), "");
+  }
 }
 
 /// Settings with which all passes of the kind run, or as few as possible.
@@ -235,6 +237,16 @@ TEST(PipelineTest, RecomputeNeedsALoss) {
   Status status = runPasses(*module, "recompute");
   EXPECT_EQ(status.code(), Code::Usage);
   EXPECT_THAT(status.message(), HasSubstr("the graph has no loss, which is its first output"));
+}
+
+TEST(PassManagerTest, AccumulateNeedsAGraphWithoutInPlaceOps) {
+  auto module = parse(R"(graph @g(%x: f32[2]) {
+    %0 = aten.neg(%x) : f32[2]
+    %1 = aten.relu_(%0) : f32[2]
+    output %1
+  })");
+  const Status status = runPasses(*module, "accumulate");
+  EXPECT_THAT(status.message(), HasSubstr("%1 is computed in place"));
 }
 
 TEST(PassManagerTest, MicroBatchesNeedADivisibleBatch) {

@@ -165,7 +165,9 @@ TEST_F(ReproducerTest, OneOfARunBeforeGoesWhenTheFirstPassBegins) {
 
 TEST_F(ReproducerTest, AnotherFileOfThatNameIsNotTouched) {
   auto module = parse(kText);
-  for (const char *other : {"", "old", "; cgc reproducer; of mine\n"}) {
+  for (const std::string &other :
+       {std::string(), std::string("old"), std::string("; cgc reproducer; of mine\n"),
+        std::string(200, 'x')}) {
     test::writeFile(path(), other);
     const Status status = run(*module, "cse");
     EXPECT_EQ(status.code(), Code::Usage);

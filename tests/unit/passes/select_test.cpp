@@ -122,6 +122,34 @@ TEST(SelectTest, AMaskOfOneRowOrColumnStays) {
   EXPECT_THAT(selectMaskOf("param @mask : f32[3,1]", {0, 0, 0}), HasSubstr(kMasked));
 }
 
+TEST(SelectTest, AMaskOfSeveralMatricesIsCausalIfAllAre) {
+  std::vector<double> masks = {0, -kInf, -kInf, 0, 0, -kInf, 0, 0, 0};
+  masks.insert(masks.end(), masks.begin(), masks.end());
+  EXPECT_THAT(selectMaskOf("param @mask : f32[2,1,3,3]", masks), HasSubstr("is_causal=true"));
+  std::fill(masks.begin() + 9, masks.end(), 0);
+  EXPECT_THAT(selectMaskOf("param @mask : f32[2,1,3,3]", masks), HasSubstr(kMasked));
+}
+
+/// The factor of a squared error is one number.
+TEST(SelectTest, GradientsWithAFactorForEachColumnStay) {
+  auto module = parse(R"(module @Root class="Root" {
+  param @c : f32[2]
+  graph @g(%x: f32[4,2], %y: f32[4,2]) {
+    %c = get_attr @c : f32[2]
+    %0 = aten.sub(%x, %y) : f32[4,2]
+    %1 = aten.mul(%0, %0) : f32[4,2]
+    %2 = aten.sum(%1) : f32[]
+    %3 = aten.expand(%c) {size=[4, 2]} : f32[4,2][0,1]
+    %4 = aten.mul(%3, %0) : f32[4,2]
+    %5 = aten.add(%4, %4) : f32[4,2]
+    output %2, %5
+  }
+})");
+  setNumbers(*module, "c", {0.5, 1});
+  ASSERT_TRUE(runPasses(*module, "select-gradients").isOk());
+  EXPECT_THAT(ir::toString(*module->findGraph("g")), Not(HasSubstr("cgc.squared_error")));
+}
+
 /// A step may change a state, so its first value says nothing.
 TEST(SelectTest, AMaskThatIsAStateStays) {
   EXPECT_THAT(selectMaskOf("state @mask : f32[3,3]", {0, -kInf, -kInf, 0, 0, -kInf, 0, 0, 0}),

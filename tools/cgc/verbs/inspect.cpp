@@ -126,7 +126,8 @@ Status inspectModel(const InspectFlags &options) {
   CGC_ASSIGN_OR_RETURN(const ModelFile model,
                        importModel({options.file}, frontend::ImportFor::Inference));
   const auto &root = model.root;
-  const std::string summary = summarize(options, *root, model.shapes.empty() ? "torchscript" : "exported");
+  const std::string summary =
+      summarize(options, *root, model.shapes.empty() ? "torchscript" : "exported");
   if (!options.dot.empty() || !options.svg.empty()) {
     // Inlines the calls of submodules, so that the drawing shows whole methods.
     passes::PipelineBuilder builder;

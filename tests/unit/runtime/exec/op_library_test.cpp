@@ -198,6 +198,9 @@ TEST(OpLibraryFiles, AFileThatIsNoOpLibraryIsNamed) {
   status = OpLibrary::open(builtLibrary("libcgc_test_other_abi.so")).status();
   EXPECT_EQ(status.code(), Code::Failed);
   EXPECT_THAT(status.message(), HasSubstr("has ABI 77, and this cgc takes ABI 1"));
+  status = OpLibrary::open(builtLibrary("libcgc_test_no_check.so")).status();
+  EXPECT_EQ(status.code(), Code::Failed);
+  EXPECT_THAT(status.message(), HasSubstr("op 0 has no name or no check function"));
 }
 
 } // namespace
