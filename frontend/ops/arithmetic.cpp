@@ -204,7 +204,7 @@ Arg median(OpImporter &op, const Arg &self, const Arg &dim) {
 
 Arg importMedian(OpImporter &op) {
   const Arg self = op.arg("self"), dim = op.arg("dim");
-  const Arg kept = median(op, self, dim);
+  Arg kept = median(op, self, dim);
   return op.onlyResult(op.chooseBranch(
       op.argOr("keepdim", false), [&] { return kept; },
       [&] { return op.emit(OpKind::Squeeze, {{"self", kept}, {"dim", Arg::List{dim}}}); }));
