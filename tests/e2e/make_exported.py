@@ -59,11 +59,12 @@ class Embedder(torch.nn.Module):
 
 class Forms(torch.nn.Module):
     """What an archive may hold: a module that runs twice, a strided buffer that is not in the state_dict, weights that
-    share a storage, a constant, arithmetic on the batch under no_grad(), and a dict with a tuple in it."""
+    share a storage, a constant, arithmetic on the batch under no_grad(), arguments at their defaults, and a dict with a
+    tuple in it."""
 
     def __init__(self):
         super().__init__()
-        self.conv = torch.nn.Conv2d(3, 8, 3)
+        self.conv = torch.nn.Conv2d(3, 8, 3, padding="valid")
         self.norm = torch.nn.BatchNorm2d(8)
         self.again = torch.nn.Linear(8, 8)
         storage = torch.randn(2, 8)
@@ -72,7 +73,7 @@ class Forms(torch.nn.Module):
         self.register_buffer("turned", torch.arange(8.0).reshape(2, 4).t(), persistent=False)
 
     def forward(self, x):
-        y = self.norm(self.conv(x)).relu().mean((2, 3))
+        y = self.norm(self.conv(torch.nn.functional.pad(x, (1, 0, 0, 1)))).relu().mean((2, 3))
         y = self.again(self.again(y)) * self.high + self.low
         a, b = y.chunk(2, 1)
         with torch.no_grad():
