@@ -68,7 +68,13 @@ function(cgc_precompile_headers name)
     # Ccache may return what another clone has precompiled. Clang takes that clone's headers for other files than these,
     # in spite of `#pragma once`, so it precompiles only headers outside of the clone: neither the repository's nor
     # those of LibTorch, which is in .venv.
-    list(FILTER ARGN EXCLUDE REGEX "^<(ATen|torch|backend|ir|passes)/")
+    list(FILTER ARGN EXCLUDE REGEX "^<(ATen|torch)/")
+    foreach(header ${ARGN})
+      string(REGEX REPLACE "^<(.*)>$" "\\1" path "${header}")
+      if(EXISTS "${CMAKE_SOURCE_DIR}/${path}")
+        list(REMOVE_ITEM ARGN ${header})
+      endif()
+    endforeach()
     if(ARGN STREQUAL PRIVATE)
       return()
     endif()
