@@ -60,7 +60,7 @@ lines runtime 34400
 lines ir 19800
 lines passes 12600
 lines backend 6600
-lines frontend 8100
+lines frontend 8300
 lines driver 1500
 lines tuner 800
 lines support 600

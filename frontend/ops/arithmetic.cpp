@@ -206,7 +206,7 @@ Arg importMedian(OpImporter &op) {
   const Arg self = op.arg("self"), dim = op.arg("dim");
   Arg kept = median(op, self, dim);
   return op.onlyResult(op.chooseBranch(
-      op.argOr("keepdim", false), [&] { return kept; },
+      op.arg("keepdim"), [&] { return kept; },
       [&] { return op.emit(OpKind::Squeeze, {{"self", kept}, {"dim", Arg::List{dim}}}); }));
 }
 

@@ -13,8 +13,6 @@ using ir::OpKind;
 namespace {
 /// Returns a list for two dimensions, of which the first has the element `rows`, from one for one.
 Arg withRow(const Arg &list, int64_t rows) {
-  if (list.isNone())
-    return list;
   if (!list.isList())
     return Arg::List{rows, list};
   Arg::List result = list.list();

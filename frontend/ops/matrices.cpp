@@ -41,7 +41,7 @@ Arg matrixNorm(OpImporter &op, const Arg &ord, const Arg &dims) {
   Arg kept = op.emit(*ord.asNumber() > 0 ? OpKind::Amax : OpKind::Amin,
                      {{"self", sums}, {"dim", compared}, {"keepdim", true}});
   return op.chooseBranch(
-      op.argOr("keepdim", false), [&] { return kept; },
+      op.arg("keepdim"), [&] { return kept; },
       [&] { return op.emit(OpKind::Squeeze, {{"self", kept}, {"dim", dims}}); });
 }
 } // namespace

@@ -50,8 +50,6 @@ Arg importWeightNorm(OpImporter &op) {
   Arg v = op.arg("v"), g = op.arg("g"), dim = op.constant("dim");
   if (!dim.isConstant())
     return dim; // It has been refused.
-  if (dim.isNone())
-    dim = 0;
   Arg rows = v, dims;
   if (dim != Arg(-1)) {
     rows = op.emit(OpKind::Transpose, {{"self", v}, {"dim0", dim}, {"dim1", 0}});

@@ -5,6 +5,7 @@
 #include "runtime/base/check.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 
 namespace cgc::frontend {
@@ -46,6 +47,23 @@ std::pair<std::optional<Row>, bool> findRow(const std::string &name, const std::
   // An in-place view changes the tensor's metadata, not its elements.
   const bool inPlace = row && row->op && !ir::hasTrait(*row->op, ir::kView);
   return {inPlace ? row : std::nullopt, inPlace};
+}
+
+struct Default {
+  llvm::StringRef argument;
+  ir::Arg value;
+};
+/// The defaults of ATen's schema that a call may leave out, where rows of aten_defaults.def have
+/// them.
+llvm::ArrayRef<Default> defaultsOf(const AtenCall &call) {
+  static const llvm::StringMap<std::vector<Default>> all = {
+  // Never iterated.
+#define CGC_ATEN_DEFAULTS(op, ...) {op, {__VA_ARGS__}},
+#include "frontend/ops/aten_defaults.def"
+  };
+  const auto found =
+      all.find(call.overload().empty() ? call.name() : call.name() + "." + call.overload());
+  return found == all.end() ? llvm::ArrayRef<Default>() : llvm::ArrayRef(found->second);
 }
 
 /// Returns true for arguments that control how LibTorch computes, not the result. They are dropped
@@ -97,8 +115,12 @@ ir::Arg OpImporter::argAt(size_t i, bool mayBeNumber) {
 }
 
 ir::Arg OpImporter::arg(llvm::StringRef name) {
-  const std::optional<size_t> index = indexOf(name);
-  return index ? argAt(*index, false) : ir::Arg();
+  if (const std::optional<size_t> index = indexOf(name))
+    return argAt(*index, false);
+  const llvm::ArrayRef<Default> defaults = defaultsOf(call_);
+  const auto found =
+      llvm::find_if(defaults, [&](const Default &each) { return each.argument == name; });
+  return found == defaults.end() ? ir::Arg() : found->value;
 }
 
 ir::Arg OpImporter::argOr(llvm::StringRef name, ir::Arg otherwise) {
@@ -230,6 +252,10 @@ OpImporter::Results OpImporter::importByName(ir::OpKind op, llvm::StringRef spec
   }
   if (std::optional<ir::Arg> refused = refuseUnreadArgs())
     return {*refused};
+  for (const Default &each : defaultsOf(call_))
+    if (const std::optional<unsigned> index = schema.find(applySpec(spec, each.argument).name);
+        index && !given[*index])
+      given[*index] = each.value;
   std::vector<ir::Arg> args;
   for (size_t i = 0; i < given.size(); ++i) {
     const ir::SchemaArg &expected = schema.args[i];
@@ -250,9 +276,7 @@ ir::Arg OpImporter::emit(ir::OpKind op, llvm::ArrayRef<std::pair<llvm::StringRef
   for (const auto &[name, value] : named) {
     std::optional<unsigned> index = schema.find(name);
     CGC_CHECK(index && "the op has no such argument");
-    // An exported program leaves arguments out that are at their defaults.
-    if (!value.isNone() || schema.args[*index].isOptional)
-      args[*index] = value;
+    args[*index] = value;
   }
   return emitArgs(op, std::move(args), inPlace).front();
 }

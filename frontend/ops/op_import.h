@@ -27,7 +27,8 @@ public:
 
   size_t numInputs() const { return call_.numArgs(); }
   bool mayBeNone(size_t i) const { return call_.mayBeNone(i); }
-  /// Returns the argument with this name in ATen's schema, or none if there is no such argument.
+  /// Returns the argument with this name in ATen's schema, at its default if the call leaves it
+  /// out, or none if there is no such argument.
   ir::Arg arg(llvm::StringRef name);
   /// Returns the argument at a position. An argument that is never read and differs from its
   /// default in ATen's schema is refused, unless it only controls how to compute.

@@ -397,7 +397,7 @@ Arg importPadCircular(OpImporter &op) {
 
 Arg importPad(OpImporter &op) {
   Arg mode = op.constant("mode"), pad = op.arg("pad"), value = op.argOr("value", 0);
-  if (mode.isNone() || mode == Arg("constant"))
+  if (mode == Arg("constant"))
     return op.emit(OpKind::ConstantPadNd,
                    {{"self", op.arg("self")}, {"pad", pad}, {"value", value}});
   if (mode == Arg("circular"))

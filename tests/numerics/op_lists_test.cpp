@@ -1,5 +1,6 @@
 // Op lists: the ops that cgc supports (ir/ops.def, frontend/ops/aten.def) and those that it refuses
 // (ir/offenders.def), held to LibTorch's schemas.
+#include "frontend/convert.h"
 #include "frontend/ops/op_import.h"
 #include "ir/offenders.h"
 #include "ir/op_def.h"
@@ -141,6 +142,98 @@ TEST(OpLists, NameOpsAndArgumentsOfLibTorch) {
       EXPECT_TRUE(arguments->contains(argument.name) || given[op].contains(argument.name))
           << "aten::" << name.str() << " has no " << argument.name;
   }
+}
+
+/// Defaults in aten_defaults.def by overload and argument.
+using Defaults = std::map<std::string, std::map<std::string, ir::Arg>>;
+Defaults tableOfDefaults() {
+  return {
+#define CGC_ATEN_DEFAULTS(op, ...) {op, {__VA_ARGS__}},
+#include "frontend/ops/aten_defaults.def"
+  };
+}
+
+/// The row by which an overload is imported, which may be that of its form that is not in place, or
+/// that of cgc's op with its name. None for an overload that a function imports.
+std::optional<Row> rowByName(const c10::FunctionSchema &schema) {
+  std::vector<std::string> names = {schema.name() + "." + schema.overload_name(), schema.name()};
+  if (llvm::StringRef name = schema.name(); name.consume_back("_") && !name.ends_with("_"))
+    names.push_back(name.str());
+  for (const std::string &name : names) {
+    if (llvm::is_contained(kFunctionRows, name))
+      return std::nullopt;
+    for (const Row &row : kRows)
+      if (row.name == name)
+        return row;
+    if (llvm::StringRef op = name; op.consume_front("aten::"))
+      if (const auto kind = ir::parseOpName("aten." + op.str()))
+        return Row{name, *kind, ""};
+  }
+  return std::nullopt;
+}
+
+/// The name that cgc's op gives to an argument of ATen's, by the spec of a row.
+std::string renamed(llvm::StringRef spec, const std::string &argument) {
+  for (llvm::StringRef word : llvm::split(spec, ' '))
+    if (const auto [from, to] = word.split('='); from == argument)
+      return to.str();
+  return argument;
+}
+
+bool isSame(const ir::Arg &a, const ir::Arg &b) {
+  if (a.isList() && b.isList())
+    return llvm::equal(a.list(), b.list(), isSame);
+  return a == b || (a.asNumber() && b.asNumber() && *a.asNumber() == *b.asNumber());
+}
+
+/// Arguments that control how LibTorch computes or where its tensors are, not what they hold.
+const Names kControl = {"device",        "layout",        "pin_memory",   "memory_format",
+                        "non_blocking",  "cudnn_enabled", "cudnn_enable", "benchmark",
+                        "deterministic", "requires_grad", "allow_tf32",   "generator"};
+
+TEST(OpLists, DefaultsAreThoseOfLibTorch) {
+  Defaults table = tableOfDefaults();
+  size_t checked = 0;
+  for (const c10::FunctionSchema &schema : schemas()) {
+    // Neither frontend reads calls that write into a given tensor or name dimensions.
+    const llvm::StringRef kind = schema.overload_name();
+    if (kind == "out" || kind.ends_with("_out") || kind.contains("names") ||
+        !llvm::StringRef(schema.name()).starts_with("aten::") ||
+        !hasRow(schema.name(), schema.overload_name()))
+      continue;
+    const std::string overload = schema.overload_name().empty()
+                                     ? schema.name()
+                                     : schema.name() + "." + schema.overload_name();
+    std::map<std::string, ir::Arg> row = table[overload];
+    table.erase(overload);
+    const std::optional<Row> byName = rowByName(schema);
+    for (const c10::Argument &argument : schema.arguments()) {
+      if (!argument.default_value() || argument.default_value()->isNone() ||
+          kControl.contains(argument.name()))
+        continue;
+      const std::optional<ir::Arg> expected = toConstant(*argument.default_value());
+      ASSERT_TRUE(expected) << schema;
+      std::optional<ir::Arg> value;
+      if (const auto found = row.find(argument.name()); found != row.end()) {
+        value = found->second;
+        row.erase(found);
+      } else if (byName) {
+        const ir::Schema &ours = ir::opSchema(byName->op);
+        const std::optional<unsigned> index = ours.find(renamed(byName->spec, argument.name()));
+        if (!index)
+          continue; // The spec drops it, or another value than the default is refused.
+        value = ours.args[*index].defaultValue;
+      }
+      ++checked;
+      EXPECT_TRUE(value && isSame(*value, *expected))
+          << overload << ": the default of '" << argument.name() << "' is "
+          << *argument.default_value();
+    }
+    EXPECT_TRUE(row.empty()) << overload << " has no default of '" << row.begin()->first << "'";
+  }
+  for (const auto &[overload, row] : table)
+    EXPECT_TRUE(row.empty()) << overload << " is no overload of LibTorch that cgc imports";
+  EXPECT_GT(checked, 300u);
 }
 
 } // namespace
