@@ -10,11 +10,7 @@ The results are JSON files in build/release/exported_zoo, which a later call doe
 
 Exit code: 0 if every chosen model agrees, else 1.
 """
-import argparse
-import concurrent.futures
-import fnmatch
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -168,41 +164,13 @@ def run_one(name, cgc):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="*", metavar="PATTERN", help="models whose name matches, such as 'transformers/*'")
-    parser.add_argument("--jobs", type=int, default=1, help="models at a time")
-    parser.add_argument("--cgc", default=ROOT / "build/release/bin/cgc", type=Path)
-    parser.add_argument("--one", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if not args.cgc.exists():
-        sys.exit(f"exported_zoo: {args.cgc} does not exist; build cgc, or name it with --cgc")
+    args = model_zoo.parse_arguments(__doc__.splitlines()[0], "transformers/*")
     if args.one:
         print(json.dumps(run_one(args.one, args.cgc)))
         return
-    names = [f"transformers/{n}" for n in TRANSFORMERS] + [f"timm/{n}" for n in model_zoo.TIMM] + \
-            [f"torchvision/{n}" for n in model_zoo.TORCHVISION] + [f"open_clip/{n}" for n in model_zoo.openclip_groups()]
-    chosen = [name for name in names if fnmatch.fnmatch(name, args.only)]
-    if not chosen:
-        sys.exit(f"exported_zoo: no model matches '{args.only}'")
-    folder = ROOT / "build/release/exported_zoo"
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def run(name):
-        path = folder / (name.replace("/", ".") + ".json")
-        if not path.exists():
-            done = subprocess.run([sys.executable, __file__, "--one", name, "--cgc", args.cgc], capture_output=True, text=True,
-                                  env={**os.environ, "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // args.jobs))})
-            last = done.stdout.strip().splitlines()[-1:] or ["{}"]
-            result = json.loads(last[0]) if done.returncode == 0 else \
-                {"status": "failed", "message": (done.stderr.strip().splitlines() or ["killed"])[-1]}
-            path.write_text(json.dumps(result) + "\n")
-        result = json.loads(path.read_text())
-        print(f"{name:50} {result['status']} {result.get('relative_l2', '')} {result.get('message', '')}", flush=True)
-        return result
-
-    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        results = list(pool.map(run, chosen))
-    agree = sum(result["status"] == "agrees" for result in results)
+    names = [f"transformers/{n}" for n in TRANSFORMERS] + model_zoo.all_names()
+    results = model_zoo.run_chosen(names, args, ROOT / "build/release/exported_zoo")
+    agree = sum(result["status"] == "agrees" for result in results.values())
     print(f"{agree} of {len(results)} agree")
     sys.exit(0 if agree == len(results) else 1)
 

@@ -97,6 +97,10 @@ def openclip_groups():
     return sorted(min(members)[1] for members in groups.values())
 
 
+def all_names():
+    return [f"timm/{n}" for n in TIMM] + [f"torchvision/{n}" for n in TORCHVISION] + [f"open_clip/{n}" for n in openclip_groups()]
+
+
 def build(name):
     """The model and its example inputs."""
     import torch
@@ -229,45 +233,60 @@ def write_page(results):
     PAGE.write_text(page + "\n\n" + "\n".join(lines) + "\n")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="*", metavar="PATTERN", help="models whose name matches, such as 'timm/res*'")
+def parse_arguments(description, example):
+    """The arguments of a zoo's command line. Exits if cgc is not there."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--only", default="*", metavar="PATTERN", help=f"models whose name matches, such as '{example}'")
     parser.add_argument("--jobs", type=int, default=1, help="models at a time")
     parser.add_argument("--cgc", default=ROOT / "build/release/bin/cgc", type=Path)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if not args.cgc.exists():
-        sys.exit(f"model_zoo: {args.cgc} does not exist; build cgc, or name it with --cgc")
-    if args.one:
-        print(json.dumps(run_one(args.one, args.cgc)))
-        return
-    names = [f"timm/{n}" for n in TIMM] + [f"torchvision/{n}" for n in TORCHVISION] + [f"open_clip/{n}" for n in openclip_groups()]
+        sys.exit(f"{Path(sys.argv[0]).stem}: {args.cgc} does not exist; build cgc, or name it with --cgc")
+    return args
+
+
+def run_chosen(names, args, folder):
+    """The results of the models that `--only` chooses by name. Each runs as this script with `--one`, unless `folder` has its result."""
+    script = Path(sys.argv[0])
     chosen = [name for name in names if fnmatch.fnmatch(name, args.only)]
     if not chosen:
-        sys.exit(f"model_zoo: no model matches '{args.only}'")
+        sys.exit(f"{script.stem}: no model matches '{args.only}'")
     commit = commit_of(args.cgc)
-    folder = ROOT / "build/release/zoo"
     folder.mkdir(parents=True, exist_ok=True)
-    path_of = lambda name: folder / (name.replace("/", ".") + ".json")
 
     def run(name):
-        if not path_of(name).exists():
-            done = subprocess.run([sys.executable, __file__, "--one", name, "--cgc", args.cgc], capture_output=True, text=True,
+        path = path_of(folder, name)
+        if not path.exists():
+            done = subprocess.run([sys.executable, script, "--one", name, "--cgc", args.cgc], capture_output=True, text=True,
                                   env={**os.environ, "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // args.jobs))})
             last = done.stdout.strip().splitlines()[-1:] or ["{}"]
             result = json.loads(last[0]) if done.returncode == 0 else \
                 {"status": "failed", "message": (done.stderr.strip().splitlines() or ["killed"])[-1]}
-            result["commit"] = commit
-            path_of(name).write_text(json.dumps(result) + "\n")
-        result = json.loads(path_of(name).read_text())
-        print(f"{name:50} {result['status']} {result.get('relative_l2', result.get('message', ''))}", flush=True)
+            path.write_text(json.dumps({**result, "commit": commit}) + "\n")
+        result = json.loads(path.read_text())
+        print(f"{name:50} {result['status']} {result.get('relative_l2', '')} {result.get('message', '')}", flush=True)
         return result
 
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        results = dict(zip(chosen, pool.map(run, chosen)))
-    write_page({name: json.loads(path_of(name).read_text()) for name in names if path_of(name).exists()})
+        return dict(zip(chosen, pool.map(run, chosen)))
+
+
+def path_of(folder, name):
+    return folder / (name.replace("/", ".") + ".json")
+
+
+def main():
+    args = parse_arguments(__doc__.splitlines()[0], "timm/res*")
+    if args.one:
+        print(json.dumps(run_one(args.one, args.cgc)))
+        return
+    names = all_names()
+    folder = ROOT / "build/release/zoo"
+    results = run_chosen(names, args, folder)
+    write_page({name: json.loads(path_of(folder, name).read_text()) for name in names if path_of(folder, name).exists()})
     problems = [f"{name} {why}" for name, result in results.items() if (why := problem(name, result))]
-    if chosen == names:
+    if list(results) == names:
         problems += shortfalls(results)
     for text in problems:
         print(f"model_zoo: {text}", file=sys.stderr)

@@ -1,5 +1,4 @@
-// ValueUses: where each value of a program is made and read.
-#include "frontend/exported/scope_import.h"
+#include "frontend/exported/value_uses.h"
 
 #include "runtime/base/printable.h"
 
