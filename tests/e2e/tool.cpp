@@ -54,19 +54,26 @@ bool holdsTemporary(const fs::path &folder) {
 }
 
 /// Sends the signal to `child` when `how` says so. Returns the wait status once the child has
-/// ended.
+/// ended. The child stands still while its folder is looked at: it cannot finish the file before
+/// the signal is there.
 int waitFor(pid_t child, const fs::path &in, const std::string &errFile, const How &how,
             rusage &usage) {
   bool sent = how.killOnPhase.empty();
   int status = 0;
   while (wait4(child, &status, sent ? 0 : WNOHANG, &usage) == 0) {
-    if (readFile(errFile).find(how.killOnPhase) != std::string::npos &&
-        (!how.killOnTemporary || holdsTemporary(in))) {
-      kill(child, how.signal);
-      sent = true;
-    } else {
+    if (readFile(errFile).find(how.killOnPhase) == std::string::npos) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      continue;
     }
+    kill(child, SIGSTOP);
+    if (wait4(child, &status, WUNTRACED, &usage) != child || !WIFSTOPPED(status))
+      break; // It has ended.
+    sent = !how.killOnTemporary || holdsTemporary(in);
+    if (sent)
+      kill(child, how.signal);
+    kill(child, SIGCONT);
+    if (!sent)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return status;
 }
