@@ -104,6 +104,12 @@ void BucketBuilder::addWeight(const ir::Value &value, const std::string &name,
   setPlace(&value, newStorage(BufferKind::Weight, weight, value.tensor()));
 }
 
+Place BucketBuilder::addConstant(const std::string &name,
+                                 const std::shared_ptr<const ir::TensorData> &data) {
+  const uint32_t weight = weights_.add(name, data, /*isComputed=*/true);
+  return newStorage(BufferKind::Weight, weight, data->type());
+}
+
 Place BucketBuilder::statePlace(const std::string &name, const ir::Parameter &state) {
   const uint32_t index = states_.add(name, state, weights_);
   const ir::TensorType type = ir::TensorType::dense(state.type.dtype, state.type.sizes);

@@ -98,6 +98,8 @@ public:
   void addInput(const ir::Value &value);
   /// `name`: of `parameter` in the whole model. The parameter has data.
   void addWeight(const ir::Value &value, const std::string &name, const ir::Parameter &parameter);
+  /// Adds a weight that is no parameter of the model.
+  Place addConstant(const std::string &name, const std::shared_ptr<const ir::TensorData> &data);
 
   /// Places `value` in the memory of a state.
   void addState(const ir::Value &value, const std::string &name, const ir::Parameter &state);

@@ -247,7 +247,7 @@ Result<backend::CompiledPlan> compile(ir::Module &root, const CompileOptions &op
   CGC_TRY(checkShapes(buckets, options.shapes));
   const auto isOfBuckets = [](const Stage &stage) { return stage.kind != PipelineKind::Update; };
   const Phases phases{options, llvm::count_if(stages, isOfBuckets) * buckets.size() + 2};
-  RuntimeEvaluator evaluator(options.providerPath);
+  RuntimeEvaluator evaluator(options.target, options.libraryFolder);
   const passes::PassContext context{.target = options.target,
                                     .evaluator = &evaluator,
                                     .hostTypes = options.hostTypes ? &options.hostTypes : nullptr,

@@ -86,8 +86,8 @@ struct CompileOptions {
   /// Runs submodules that are left to the host program, to learn the types of their results. Empty:
   /// nobody can, and compiling a call of one fails.
   passes::HostTypes hostTypes;
-  /// Path of the ATen provider (libcgc_aten.so), which computes folded constants.
-  std::string providerPath;
+  /// The folder of libcgc_reference and libcgc_aten, which compute folded constants.
+  std::string libraryFolder;
 
   /// Called before each phase of compile() with its name and with the number of phases.
   std::function<void(const std::string &phase, size_t phases)> onPhase;

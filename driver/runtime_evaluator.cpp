@@ -1,4 +1,4 @@
-// RuntimeEvaluator: compiles one node to a cpu plan in memory and runs it.
+// RuntimeEvaluator: compiles one node to a plan in memory and runs it.
 #include "driver/runtime_evaluator.h"
 
 #include "backend/backend.h"
@@ -9,20 +9,20 @@ namespace cgc::driver {
 
 namespace {
 
-ir::TensorType onCpu(ir::TensorType type) {
-  type.device = DeviceKind::Cpu;
+ir::TensorType on(DeviceKind device, ir::TensorType type) {
+  type.device = device;
   return type;
 }
 
 /// A graph of just `node`, with a placeholder for each of its Value arguments.
-std::unique_ptr<ir::Graph> isolate(const ir::Node &node,
+std::unique_ptr<ir::Graph> isolate(const ir::Node &node, DeviceKind target,
                                    llvm::ArrayRef<std::shared_ptr<const ir::TensorData>> inputs) {
   auto graph = std::make_unique<ir::Graph>("constant");
   std::vector<ir::Value *> placeholders;
   for (const auto &input : inputs)
     placeholders.push_back(graph
                                ->placeholder("in" + std::to_string(placeholders.size()),
-                                             onCpu(input->type()), node.loc())
+                                             on(target, input->type()), node.loc())
                                ->result());
   std::vector<ir::Arg> args(node.args().begin(), node.args().end());
   size_t next = 0;
@@ -33,18 +33,18 @@ std::unique_ptr<ir::Graph> isolate(const ir::Node &node,
   copy->setTarget(node.target());
   std::vector<ir::Arg> results;
   for (unsigned i = 0; i < node.numResults(); ++i) {
-    copy->result(i)->setType(onCpu(node.result(i)->tensor()));
+    copy->result(i)->setType(on(target, node.result(i)->tensor()));
     results.emplace_back(copy->result(i));
   }
   graph->createOutput(std::move(results), node.loc());
   return graph;
 }
 
-Result<Plan> makePlan(const ir::Graph &graph) {
+Result<Plan> makePlan(const ir::Graph &graph, DeviceKind target) {
   const backend::EntryBucket bucket{"constant", &graph};
   ir::Diagnostics diagnostics;
   CGC_ASSIGN_OR_RETURN(backend::CompiledPlan compiled,
-                       backend::lower({&bucket, 1}, DeviceKind::Cpu, diagnostics));
+                       backend::lower({&bucket, 1}, target, diagnostics));
   std::vector<std::vector<std::byte>> weights;
   for (const auto &weight : compiled.weights)
     weights.emplace_back(weight->bytes().begin(), weight->bytes().end());
@@ -56,9 +56,14 @@ Result<Plan> makePlan(const ir::Graph &graph) {
 Result<std::vector<std::shared_ptr<const ir::TensorData>>>
 RuntimeEvaluator::evaluate(const ir::Node &node,
                            llvm::ArrayRef<std::shared_ptr<const ir::TensorData>> inputs) {
-  const auto graph = isolate(node, inputs);
-  CGC_ASSIGN_OR_RETURN(const Plan plan, makePlan(*graph));
-  CGC_ASSIGN_OR_RETURN(const Engine engine, Engine::create(plan, {.providerPath = providerPath_}));
+  const auto graph = isolate(node, target_, inputs);
+  CGC_ASSIGN_OR_RETURN(const Plan plan, makePlan(*graph, target_));
+  const ExecutorKind executor =
+      target_ == DeviceKind::Cuda ? ExecutorKind::Reference : ExecutorKind::Stream;
+  CGC_ASSIGN_OR_RETURN(const Engine engine,
+                       Engine::create(plan, {.executor = executor,
+                                             .providerPath = libraryFolder_,
+                                             .referencePath = libraryFolder_}));
   CGC_ASSIGN_OR_RETURN(Context context, Context::create(engine));
 
   const Bucket &bucket = plan.data().entries[0].buckets[0];

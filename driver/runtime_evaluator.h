@@ -1,5 +1,5 @@
-// RuntimeEvaluator: evaluates constants at compile time with the runtime's cpu target, so that
-// folding gives the result that the runtime would have computed.
+// RuntimeEvaluator: evaluates constants at compile time as the runtime would, so that folding does
+// not change what a plan computes.
 #pragma once
 
 #include "passes/constant_evaluator.h"
@@ -11,15 +11,18 @@ namespace cgc::driver {
 
 class RuntimeEvaluator final : public passes::ConstantEvaluator {
 public:
-  /// `providerPath` is the path of the ATen provider, which does the computation.
-  explicit RuntimeEvaluator(std::string providerPath) : providerPath_(std::move(providerPath)) {}
+  /// For cuda, the references of the kernels compute, and LibTorch only what no kernel does. For
+  /// cpu, LibTorch computes. `libraryFolder` has libcgc_reference and libcgc_aten.
+  RuntimeEvaluator(DeviceKind target, std::string libraryFolder)
+      : target_(target), libraryFolder_(std::move(libraryFolder)) {}
 
   Result<std::vector<std::shared_ptr<const ir::TensorData>>>
   evaluate(const ir::Node &node,
            llvm::ArrayRef<std::shared_ptr<const ir::TensorData>> inputs) override;
 
 private:
-  std::string providerPath_;
+  DeviceKind target_;
+  std::string libraryFolder_;
 };
 
 } // namespace cgc::driver

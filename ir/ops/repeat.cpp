@@ -26,7 +26,6 @@ const OpDef defs::Repeat = {
     .schema = "(Tensor self, int[] repeats) -> Tensor",
     .traits = kPure | kMove,
     .infer = inferRepeat,
-    .aten = "copy aten::repeat",
     .batch =
         [](const BatchCall &call) {
           const int64_t added = call.result().rank() - call.args.tensor("self").rank();
@@ -54,6 +53,19 @@ const OpDef defs::Repeat = {
       }
       b.set("self", b.sum(b.reshape(b.grad(), parts), repeated, /*keepDim=*/false));
       return Status::ok();
+    },
+    .decompose = [](OpBuilder &b) -> Result<Values> {
+      Value *self = b.input("self");
+      const Dims repeats = b.args().ints("repeats");
+      const size_t added = repeats.size() - self->tensor().sizes.size();
+      Dims single, repeated; // Each dimension as its repetitions and its elements.
+      for (auto [i, times] : llvm::enumerate(repeats)) {
+        const int64_t size = i < added ? 1 : self->tensor().sizes[i - added];
+        single.append({1, size});
+        repeated.append({times, size});
+      }
+      Value *all = b.call(OpKind::Expand, {b.reshape(self, single), Arg::ints(repeated)});
+      return Values{b.reshape(all, b.result()->tensor().sizes)};
     },
     .doc = "self repeated along each dimension, new ones in front included.",
 };

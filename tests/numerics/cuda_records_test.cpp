@@ -25,7 +25,7 @@ PlanData cudaStep(const std::string &model, const std::vector<driver::InputSpec>
   driver::CompileOptions compile;
   compile.inputs = inputs;
   compile.target = DeviceKind::Cuda;
-  compile.providerPath = test::buildDir() / "lib";
+  compile.libraryFolder = test::buildDir() / "lib";
   compile.train =
       driver::TrainOptions{.optimizer = test::optimizerOf(options), .autocast = autocast};
   ir::Diagnostics diagnostics;

@@ -75,7 +75,7 @@ protected:
       options.inputs.push_back(input.spec);
     options.entries = {"forward"};
     options.target = DeviceKind::Cpu;
-    options.providerPath = kLibraries;
+    options.libraryFolder = kLibraries;
     ir::Diagnostics diagnostics;
     auto compiled = driver::compile(**root, options, diagnostics);
     if (!compiled.isOk())

@@ -33,7 +33,7 @@ protected:
     driver::CompileOptions options;
     options.inputs = c.inputs;
     options.target = DeviceKind::Cpu;
-    options.providerPath = kLibraries;
+    options.libraryFolder = kLibraries;
     options.train = driver::TrainOptions{
         "forward", 0, test::optimizerOf(c.optimizer + ",copies=" + copies), c.autocast, ""};
     ir::Diagnostics diagnostics;

@@ -28,7 +28,7 @@ public:
     driver::CompileOptions options;
     options.inputs = {{"x", DType::F32, {kCount}}};
     options.target = DeviceKind::Cpu;
-    options.providerPath = kLibraries;
+    options.libraryFolder = kLibraries;
     options.train = std::move(train);
     options.passes = driver::DefaultPasses{.precision = precision};
     auto compiled = root ? driver::compile(*root, options, diagnostics)

@@ -55,7 +55,7 @@ public:
     options.inputs = inputs;
     options.batches = batches;
     options.target = DeviceKind::Cpu;
-    options.providerPath = kLibraries;
+    options.libraryFolder = kLibraries;
     options.train = std::move(train);
     options.reusesMemory = !separate;
     ir::Diagnostics diagnostics;

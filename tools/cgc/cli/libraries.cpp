@@ -3,6 +3,7 @@
 
 #include "runtime/base/libtorch.h"
 #include "runtime/base/shared_library.h"
+#include "runtime/kernels/reference.h"
 #include "tools/cgc/cli/console.h"
 
 #include <CLI/CLI.hpp>
@@ -21,6 +22,10 @@ std::string libraryPath(const std::string &name) {
   const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   const fs::path installed = folder.parent_path() / "lib" / name;
   return (fs::exists(installed, ignored) ? installed : folder / name).string();
+}
+
+std::string libraryFolder() {
+  return fs::path(libraryPath(kReferenceLibrary)).parent_path().string();
 }
 
 std::string providerPath() {

@@ -18,6 +18,8 @@ namespace cgc::tool {
 /// The path of a library of this installation: in ../lib beside the program's folder, else in the
 /// program's folder.
 std::string libraryPath(const std::string &name);
+/// The folder of libcgc_reference and libcgc_aten, which compute constants during compilation.
+std::string libraryFolder();
 
 /// Opens the frontend once. It stays open until the process ends. Device if the frontend or
 /// LibTorch is missing.

@@ -143,9 +143,10 @@ Status opt(OptFlags options) {
     CGC_TRY(ir::checkRoundTrip(*module));
 
   ir::Diagnostics diagnostics;
-  driver::RuntimeEvaluator evaluator(providerPath());
+  const DeviceKind target = *parseDevice(options.target);
+  driver::RuntimeEvaluator evaluator(target, libraryFolder());
   const passes::PassContext context{
-      .target = *parseDevice(options.target), .evaluator = &evaluator, .diagnostics = &diagnostics};
+      .target = target, .evaluator = &evaluator, .diagnostics = &diagnostics};
   CGC_TRY(
       withReproducer(driver::withDiagnostics(runPasses(*module, pipeline, context), diagnostics),
                      instrumentation));
