@@ -84,12 +84,16 @@ bool areEqual(const ir::TensorData &a, const ir::TensorData &b) {
   return a.type() == b.type() && a.bytes() == b.bytes();
 }
 
+bool isIdentifier(llvm::StringRef text) {
+  const auto isOfWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
+  return !text.empty() && !llvm::isDigit(text[0]) && llvm::all_of(text, isOfWord);
+}
+
 /// The name of a method that `path` gives; empty if its name has other characters than those of an
 /// identifier.
 std::string methodOf(llvm::StringRef path) {
   const llvm::StringRef stem = llvm::sys::path::stem(path);
-  const auto isOfWord = [](char c) { return llvm::isAlnum(c) || c == '_'; };
-  return stem.empty() || llvm::isDigit(stem[0]) || !llvm::all_of(stem, isOfWord) ? "" : stem.str();
+  return isIdentifier(stem) ? stem.str() : "";
 }
 
 /// A file that is being imported.
@@ -227,11 +231,15 @@ private:
 } // namespace
 
 Result<ExportedModule> importExported(llvm::ArrayRef<std::string> paths,
-                                      frontend::ImportFor purpose) {
+                                      frontend::ImportFor purpose, const std::string &onlyMethod) {
+  if (!isIdentifier(onlyMethod))
+    return Status(Code::Usage, "'" + printable(onlyMethod) +
+                                   "' is no name of a method; give an "
+                                   "identifier, as encode_image");
   Importer importer(purpose);
   llvm::StringMap<std::string> files; // By method. Never iterated.
   for (const std::string &path : paths) {
-    const std::string method = paths.size() == 1 ? "forward" : methodOf(path);
+    const std::string method = paths.size() == 1 ? onlyMethod : methodOf(path);
     if (method.empty())
       return Status(Code::Usage, path + ": the name of a file becomes that of a method, and this "
                                         "one is no identifier; rename the file, as image.pt2");

@@ -20,17 +20,19 @@ struct ExportedModule {
 };
 
 /// Reads the files at `paths` and imports their programs as the methods of one module: the program
-/// of a single file as `forward`, each of several by the name of its file without the ending. The
-/// calls of submodules are found by the stacks that torch recorded, so a method has the values as
-/// arguments that it reads, in the order of their first use.
+/// of a single file as `onlyMethod`, each of several by the name of its file without the ending.
+/// The calls of submodules are found by the stacks that torch recorded, so a method has the values
+/// as arguments that it reads, in the order of their first use.
 ///
 /// Programs share the weights that have one name and equal values. A program of which a weight has
 /// other values than that of a file before it gets its modules below one with the name of its file.
 ///
 /// InvalidFile, naming the member, for a file that is damaged, of another version or with pickled
-/// weights. Usage if the names of two files are no names of two methods. A construct that cgc
-/// cannot express becomes a prim.refused node, so that compiling reports all of its errors at once.
+/// weights. Usage if `onlyMethod` or the names of the files are no names of different methods. A
+/// construct that cgc cannot express becomes a prim.refused node, so that compiling reports all of
+/// its errors at once.
 Result<ExportedModule> importExported(llvm::ArrayRef<std::string> paths,
-                                      frontend::ImportFor purpose);
+                                      frontend::ImportFor purpose,
+                                      const std::string &onlyMethod = "forward");
 
 } // namespace cgc::exported

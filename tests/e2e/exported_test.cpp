@@ -98,6 +98,28 @@ TEST_F(ExportedFile, IsReadWithoutLibTorch) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
 }
 
+/// The program finds neither LibTorch nor libcgc_aten.so, through which it would run.
+TEST_F(ExportedFile, CompilesForCudaWithoutLibTorch) {
+  fs::create_directory(folder / "alone");
+  for (const char *file : {"bin/cgc", "lib/libcgc_reference.so"})
+    fs::copy(test::buildDir() / file, folder / "alone");
+  for (const char *model : {"clip.pt2", "embedder.pt2"}) {
+    const Outcome outcome = runProgram(
+        {folder / "alone/cgc", "compile", exportedModels() / model, "-o", "p.cgplan"}, folder);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+  }
+}
+
+/// The method of a single file has the name that --entry gives.
+TEST_F(ExportedFile, EntryNamesTheMethod) {
+  const fs::path image = exportedModels() / "image.pt2";
+  ASSERT_EQ(cgc({"compile", image, "-o", "p.cgplan", "--entry", "encode_image"}).status, 0);
+  const auto plan = parseJson(cgc({"inspect", "p.cgplan", "--json"}), "plan");
+  EXPECT_EQ(plan["entries"][0]["name"], "encode_image");
+  expectError(cgc({"compile", image, "-o", "p.cgplan", "--entry", "encode-image"}), 2,
+              {"'encode-image' is no name of a method"});
+}
+
 /// The types of the inputs are those of the export.
 TEST_F(ExportedFile, CompilesForCudaWithoutInputs) {
   const Outcome outcome = cgc({"compile", exportedModels() / "clip.pt2", "-o", "clip.cgplan",

@@ -13,10 +13,11 @@ bool isExported(const std::string &path) {
   return describeForeignFile(path) == kExportedFile;
 }
 
-Result<ModelFile> importModel(const std::vector<std::string> &paths, frontend::ImportFor purpose) {
+Result<ModelFile> importModel(const std::vector<std::string> &paths, frontend::ImportFor purpose,
+                              const std::string &onlyMethod) {
   const auto other = std::ranges::find_if_not(paths, isExported);
   if (other == paths.end()) {
-    CGC_ASSIGN_OR_RETURN(auto exported, exported::importExported(paths, purpose));
+    CGC_ASSIGN_OR_RETURN(auto exported, exported::importExported(paths, purpose, onlyMethod));
     return ModelFile{std::move(exported.module), std::move(exported.shapes)};
   }
   if (paths.size() > 1)

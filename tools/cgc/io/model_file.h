@@ -23,7 +23,9 @@ bool isExported(const std::string &path);
 
 /// Imports a TorchScript file, or exported programs as the methods of one model. Opens LibTorch
 /// only for TorchScript. Usage for several files of which one is TorchScript.
-Result<ModelFile> importModel(const std::vector<std::string> &paths, frontend::ImportFor purpose);
+/// `onlyMethod`: the name of the method of a single exported program.
+Result<ModelFile> importModel(const std::vector<std::string> &paths, frontend::ImportFor purpose,
+                              const std::string &onlyMethod = "forward");
 
 /// `given`, and the types with which programs were exported for their other inputs. Usage if two
 /// programs have different types for one name that is not given.

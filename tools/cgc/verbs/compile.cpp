@@ -161,7 +161,7 @@ Result<driver::CompileOptions> compileOptionsOf(const CompileFlags &options) {
   else
     result.passes = driver::DefaultPasses{static_cast<passes::OptLevel>(options.level),
                                           precisionOf(options.precision), options.hostModules};
-  result.providerPath = providerPath();
+  result.libraryFolder = libraryFolder();
   return result;
 }
 
@@ -185,9 +185,6 @@ Status compile(CompileFlags options, ir::Diagnostics &diagnostics) {
     options.output = options.addTo;
   if (options.output.empty())
     return {Code::Usage, "--output is required; see cgc compile --help"};
-  if (options.inputs.empty() && options.models.size() == 1 && !isExported(options.models[0]))
-    return Status(Code::Usage, "--input is required, unless the model is a .pt2 file, which says "
-                               "the types of its inputs; give NAME=DTYPE[SIZES] for each");
   if (options.tune && options.target != "cuda")
     return Status(Code::Usage, "--tune is for --target cuda: there is nothing to tune on a cpu");
   if (options.arch && options.target != "cuda")
@@ -222,6 +219,9 @@ Status compile(CompileFlags options, ir::Diagnostics &diagnostics) {
     CGC_TRY(tuner::checkMachine());
   for (const std::string &model : options.models)
     CGC_TRY(MappedFile::open(model).status());
+  if (options.inputs.empty() && options.models.size() == 1 && !isExported(options.models[0]))
+    return Status(Code::Usage, "--input is required, unless the model is a .pt2 file, which says "
+                               "the types of its inputs; give NAME=DTYPE[SIZES] for each");
   CGC_TRY(FileArguments()
               .reads(options.models)
               .reads(options.passPlugins)
@@ -248,10 +248,12 @@ Status compile(CompileFlags options, ir::Diagnostics &diagnostics) {
   {
     Progress progress; // The number of phases is known once the model is loaded.
     progress.begin(fmt::format("load {}", fmt::join(options.models, ", ")));
-    CGC_ASSIGN_OR_RETURN(const ModelFile model,
-                         importModel(options.models, options.train
-                                                         ? frontend::ImportFor::Training
-                                                         : frontend::ImportFor::Inference));
+    CGC_ASSIGN_OR_RETURN(
+        const ModelFile model,
+        importModel(options.models,
+                    options.train ? frontend::ImportFor::Training : frontend::ImportFor::Inference,
+                    options.train.value_or(options.entries.size() == 1 ? options.entries.front()
+                                                                       : "forward")));
     CGC_TRY(fitToModel(compileOptions, model, options));
     if (!options.hostModules.empty()) {
       CGC_ASSIGN_OR_RETURN(compileOptions.hostTypes, hostTypesOf(options.models.front()));
@@ -365,7 +367,8 @@ Verb addCompile(CLI::App &app) {
                 "Compile every entry for each of these values of dimension 0")
       ->type_name("N,...");
   addListOption(*command, "--entry", options->entries,
-                "Methods to compile [all whose inputs are given, or only the groups]")
+                "Methods to compile [all whose inputs are given, or only the groups]; the name of "
+                "the method of a single .pt2 file [forward]")
       ->type_name("NAME,...");
   command
       ->add_option("--entry-group", options->entryGroups,
