@@ -461,10 +461,9 @@ def python(session, models):
     plans = session.cache / "python-plans"
     plans.mkdir(exist_ok=True)
     # The package of the wheel looks for no library outside of it but cuBLASLt and LibTorch.
-    env = {"CGC_PROGRAM": str(CGC)}
-    if session.run("make the plans", [sys.executable, "tests/python/make_plans.py", plans], 100, env=env) is not None:
+    if session.run("make the plans", [sys.executable, "tests/python/make_plans.py", plans], 100) is not None:
         session.run("tests with torch", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--plans", plans,
-                                         "tests/python/test_torch.py"], 200, env=env)
+                                         "tests/python/test_torch.py"], 200)
 
 
 @part

@@ -26,6 +26,7 @@ pinned=$(awk '$2 ~ /^(open[-_]clip[-_]torch|ftfy|wcwidth)$/ {print $2 "==" $3}' 
 # The Python package, which the ctest Python.WheelServesPlans builds, and the module that it imports.
 if [[ -d $release/python/site/cgc ]]; then
   cp -r "$release/python/site/cgc" "$target/py/"
+  ln -sf ../../bin/cgc "$target/py/cgc/cgc"
   backend=$(awk '$2 == "nanobind-backend" {print $2 "==" $3}' scripts/dependencies.txt)
   wheels=$(mktemp -d)
   for version in 3.10 3.11 3.12 3.13; do # The machine may have any of them.

@@ -2,7 +2,8 @@
 
 tiny.cgplan, tiny_16.cgplan, other.cgplan: the module Tiny for cuda, without LibTorch, which the reference executor runs;
 with buckets of 1 and 4 rows, the same and 16, and the first with other weights. half.cgplan, bfloat.cgplan: in these
-precisions. host.cgplan: for cpu, which needs LibTorch, and model.pt its TorchScript. expected.npz: inputs and outputs of Tiny.
+precisions. host.cgplan: for cpu, which needs LibTorch, and model.pt its TorchScript. tiny.pt2: its image tower, exported.
+expected.npz: inputs and outputs of Tiny.
 """
 import sys
 from pathlib import Path
@@ -50,6 +51,10 @@ def main():
 
     methods = {"encode_image": example["image"], "encode_text": example["text"], "forward": tuple(example.values())}
     torch.jit.trace_module(model, methods).save(folder / "model.pt")
+
+    rows = torch.export.Dim("rows", min=1, max=64)
+    program = torch.export.export(model.image_tower, (example["image"],), dynamic_shapes=({0: rows},))
+    torch.export.save(program, folder / "tiny.pt2")
 
     with torch.no_grad():
         inputs = {"image": torch.randn(40, 16), "text": torch.randint(50, (40, 5))}

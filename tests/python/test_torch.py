@@ -159,10 +159,11 @@ class Scaled(nn.Module):
 
 
 @pytest.mark.parametrize("inputs", [torch.ones(2, 4), [torch.ones(2, 4)], {"x": torch.ones(2, 4)}])
-@pytest.mark.parametrize("how", ["trace", "script", "scripted"])
+@pytest.mark.parametrize("how", ["export", "trace", "script", "scripted"])
 def test_compile(tmp_path, inputs, how):
-    model = torch.jit.script(Scaled()) if how == "scripted" else Scaled().eval()
-    path = cgc.compile(model, inputs, output=tmp_path / "scaled.cgplan", batch=[1, 3], script=how == "script")
+    model = torch.jit.script(Scaled().eval()) if how == "scripted" else Scaled().eval()
+    exporter = {} if how == "scripted" else {"exporter": how}
+    path = cgc.compile(model, inputs, output=tmp_path / "scaled.cgplan", batch=[1, 3], **exporter)
     with cgc.load(path, executor="reference") as session:
         assert [bucket.batch for bucket in session.entries["forward"].buckets] == [1, 3]
         assert_allclose(session.run("forward", torch.arange(8.0).reshape(2, 4)), 2 * numpy.arange(8).reshape(2, 4))
@@ -183,11 +184,12 @@ class Options(nn.Module):
 
 @pytest.mark.parametrize("names", [("x",), ("x", "mask"), ("x", "shift"), ("shift", "mask", "x"), ("x", "factor"),
                                    ("x", "less", "shift"), ("x", "mask", "shift", "factor", "less")])
-def test_compile_takes_examples_by_name(tmp_path, names):
+@pytest.mark.parametrize("exporter", ["export", "trace"])
+def test_compile_takes_examples_by_name(tmp_path, names, exporter):
     torch.manual_seed(0)
     inputs = {name: torch.rand(2, 4) + 1 for name in names}
-    model = Options()
-    path = cgc.compile(model, inputs, output=tmp_path / "options.cgplan", target="cpu")
+    model = Options().eval()
+    path = cgc.compile(model, inputs, output=tmp_path / "options.cgplan", target="cpu", exporter=exporter)
     assert "forward" not in vars(model)  # It is as before.
     with cgc.load(path) as session:
         assert {tensor.name for tensor in session.entries["forward"].inputs} == set(names)
@@ -195,7 +197,7 @@ def test_compile_takes_examples_by_name(tmp_path, names):
 
 
 def test_compile_takes_one_entry_one_batch_and_numpy(tmp_path):
-    path = cgc.compile(Scaled(), numpy.ones((2, 4), "float32"), output=tmp_path / "scaled.cgplan", entries="forward", batch=3)
+    path = cgc.compile(Scaled().eval(), numpy.ones((2, 4), "float32"), output=tmp_path / "scaled.cgplan", entries="forward", batch=3)
     with cgc.load(path, executor="reference") as session:
         assert [bucket.batch for bucket in session.entries["forward"].buckets] == [3]
 
@@ -213,12 +215,13 @@ class Nested(nn.Module):
 @pytest.mark.parametrize("model, inputs, message", [
     (nn.DataParallel(Scaled()), torch.ones(2, 4), "DataParallel.*model.module"),
     (torch.compile(Scaled(), backend="eager"), torch.ones(2, 4), "torch.compile.*_orig_mod"),
-    (Fails(), torch.ones(2, 4), "trace the model: KeyError: .*own error"),
+    (Fails().eval(), torch.ones(2, 4), r"torch.export cannot export the model: KeyError: .*own error.*test_torch.py:\d+"),
+    (Scaled(), torch.ones(2, 4), r"training mode; call model.eval\(\)"),
     (torch.ones, torch.ones(2, 4), "give a torch.nn.Module"),
-    (Scaled(), "x", "input 'x' is str"),
-    (Scaled(), {"y": torch.ones(2, 4)}, "needs 'x', of which no example is given"),
-    (Scaled(), {"x": torch.ones(2, 4), "y": torch.ones(2, 4)}, "takes no input 'y'"),
-    (Options(), [torch.ones(2, 4)] * 4, "3 positional parameters, and 4 inputs"),
+    (Scaled().eval(), "x", "input 'x' is str"),
+    (Scaled().eval(), {"y": torch.ones(2, 4)}, "needs 'x', of which no example is given"),
+    (Scaled().eval(), {"x": torch.ones(2, 4), "y": torch.ones(2, 4)}, "takes no input 'y'"),
+    (Options().eval(), [torch.ones(2, 4)] * 4, "3 positional parameters, and 4 inputs"),
 ])
 def test_compile_says_why_torch_cannot_export(tmp_path, model, inputs, message):
     with pytest.raises(cgc.UsageError, match=message):
@@ -226,33 +229,60 @@ def test_compile_says_why_torch_cannot_export(tmp_path, model, inputs, message):
     assert not list(tmp_path.iterdir())
 
 
-def test_compile_refuses_nested_outputs(tmp_path):
-    with pytest.raises(cgc.UsageError, match="cannot trace the model"):
-        cgc.compile(Nested(), torch.ones(2, 4), output=tmp_path / "never.cgplan")
+def test_compile_flattens_nested_outputs(tmp_path):
+    path = cgc.compile(Nested().eval(), torch.ones(2, 4), output=tmp_path / "nested.cgplan")
+    with cgc.load(path, executor="reference") as session:
+        assert [output.name for output in session.entries["forward"].outputs] == ["a.0", "a.1.0", "a.1.1.b"]
+
+
+class Calls(nn.Module):
+    """A method that calls forward(), and forward() of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.scale(x)
+
+    def encode(self, x):
+        return self(x) + 1
+
+
+def test_compile_exports_methods(tmp_path):
+    model, x = Calls().eval(), torch.randn(5, 4)
+    for entries in (["encode"], ["encode", "forward"]):
+        path = cgc.compile(model, x[:1], output=tmp_path / "calls.cgplan", batch=[1, 5], entries=entries)
+        assert "forward" not in vars(model)  # It is as before.
+        with cgc.load(path, executor="reference") as session:
+            assert sorted(session.entries) == entries
+            assert_allclose(session.run("encode", x), model.encode(x).detach(), **TOLERANCE)
+
+
+def test_compile_refuses_a_batch_that_the_model_fixes(tmp_path):
+    class Fixed(nn.Module):
+        def forward(self, x):
+            return x + torch.ones(2, 4)
+
+    with pytest.raises(cgc.UsageError, match="torch.export cannot export the model.*batch"):
+        cgc.compile(Fixed().eval(), torch.ones(2, 4), output=tmp_path / "never.cgplan", batch=[1, 2])
     assert not list(tmp_path.iterdir())
 
 
-def test_compile_raises_the_programs_error(tmp_path, monkeypatch):
+def test_compile_raises_the_programs_error(tmp_path):
     class Unsupported(nn.Module):
         def forward(self, x):
             return torch.linalg.svdvals(x)
 
     with pytest.raises(cgc.UnsupportedError, match="svdvals") as raised:
-        cgc.compile(Unsupported(), torch.ones(2, 4), output=tmp_path / "never.cgplan")
+        cgc.compile(Unsupported().eval(), torch.ones(2, 4), output=tmp_path / "never.cgplan")
     assert raised.value.code is cgc.Code.UNSUPPORTED
     with pytest.raises(cgc.UsageError, match="--target"):
-        cgc.compile(Scaled(), torch.ones(2, 4), output=tmp_path / "never.cgplan", target="tpu")
+        cgc.compile(Scaled().eval(), torch.ones(2, 4), output=tmp_path / "never.cgplan", target="tpu")
     with pytest.raises(cgc.UsageError, match="no method 'encode'"):
-        cgc.compile(Scaled(), torch.ones(2, 4), output=tmp_path / "never.cgplan", entries=["encode"])
+        cgc.compile(Scaled().eval(), torch.ones(2, 4), output=tmp_path / "never.cgplan", entries=["encode"])
     with pytest.raises(cgc.UsageError, match="complex64, which no plan has"):
-        cgc.compile(Scaled(), torch.ones(2, 4, dtype=torch.complex64), output=tmp_path / "never.cgplan")
-    monkeypatch.setenv("CGC_PROGRAM", str(tmp_path / "nowhere"))
-    with pytest.raises(cgc.DeviceError, match="CGC_PROGRAM"):
-        cgc.compile(Scaled(), torch.ones(2, 4), output=tmp_path / "never.cgplan")
-    monkeypatch.delenv("CGC_PROGRAM")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(cgc.DeviceError, match="neither in the package nor in PATH"):
-        cgc.compile(Scaled(), torch.ones(2, 4), output=tmp_path / "never.cgplan")
+        cgc.compile(Scaled().eval(), torch.ones(2, 4, dtype=torch.complex64), output=tmp_path / "never.cgplan")
     assert not list(tmp_path.iterdir())
 
 

@@ -1,0 +1,30 @@
+"""The program cgc, which the wheel holds: the console script, and the run that compile() makes."""
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+#: The program. Its libraries lie beside it.
+PROGRAM = str(Path(__file__).with_name("cgc"))
+
+
+def main() -> None:
+    """The console script `cgc`: becomes the program."""
+    os.execve(PROGRAM, ["cgc", *sys.argv[1:]], environment())
+
+
+def run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Runs the program with these arguments, and returns its status and output."""
+    return subprocess.run([PROGRAM, *arguments], env=environment(), stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, errors="replace")
+
+
+def environment() -> dict[str, str]:
+    """The environment of the program: CGC_LIBTORCH names the installed torch, if nothing else is named."""
+    spec = importlib.util.find_spec("torch")
+    found = {"CGC_LIBTORCH": str(Path(spec.origin).parent)} if spec and spec.origin else {}
+    return {**found, **os.environ}
