@@ -180,7 +180,10 @@ TEST_P(Elementwise, OfIntegers) {
     return value;
   };
   const auto expected = [](ElementwiseOp op, uint64_t x, uint64_t z) {
-    return op == ElementwiseOp::Neg          ? 0 - x
+    return op == ElementwiseOp::Abs          ? int64_t(x) < 0 ? 0 - x : x
+           : op == ElementwiseOp::Neg        ? 0 - x
+           : op == ElementwiseOp::Maximum    ? uint64_t(std::max(int64_t(x), int64_t(z)))
+           : op == ElementwiseOp::Minimum    ? uint64_t(std::min(int64_t(x), int64_t(z)))
            : op == ElementwiseOp::Add        ? x + z
            : op == ElementwiseOp::Sub        ? x - z
            : op == ElementwiseOp::ReverseSub ? z - x

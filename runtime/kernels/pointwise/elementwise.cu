@@ -50,7 +50,13 @@ __device__ float geluSlope(float x) {
 /// op(a, b), accurate enough for a result of type T. Ops of one operand ignore b.
 template <class T, ElementwiseOp op> __device__ Computed<T> compute(Computed<T> a, Computed<T> b) {
   using enum ElementwiseOp;
-  if constexpr (op == Abs)
+  if constexpr (std::is_integral_v<T> && op == Abs)
+    return a < 0 ? -a : a;
+  else if constexpr (std::is_integral_v<T> && op == Maximum)
+    return a > b ? a : b;
+  else if constexpr (std::is_integral_v<T> && op == Minimum)
+    return a < b ? a : b;
+  else if constexpr (op == Abs)
     return fabsf(a);
   else if constexpr (op == Neg)
     return -a;
@@ -108,6 +114,8 @@ template <class T, ElementwiseOp op> __device__ Computed<T> compute(Computed<T> 
     return 1.0f / a;
   else if constexpr (op == Softplus)
     return a > 20 ? a : log1pf(expf(a));
+  else if constexpr (op == Log)
+    return logf(a);
   else
     static_assert(op != op, "a row of elementwise_ops.def has no function here");
 }

@@ -23,7 +23,8 @@ constexpr bool isBinary(ElementwiseOp op) {
 /// Whether elementwise_i64 has the op.
 constexpr bool takesIntegers(ElementwiseOp op) {
   using enum ElementwiseOp;
-  return op == Neg || op == Add || op == Sub || op == ReverseSub || op == Mul;
+  return op == Abs || op == Neg || op == Add || op == Sub || op == ReverseSub || op == Mul ||
+         op == Maximum || op == Minimum;
 }
 
 /// The layout of a checked launch: of y, x and, for elementwise, z, in this order.

@@ -75,12 +75,16 @@ template <class T, class F> void withOp(ElementwiseOp op, F f) {
     return f([](float x, float) { return 1 / x; });
   case ElementwiseOp::Softplus:
     return f([](float x, float) { return x > 20 ? x : std::log1p(std::exp(x)); });
+  case ElementwiseOp::Log:
+    return f([](float x, float) { return std::log(x); });
   }
 }
 
 /// Calls `f(function)` with the function of integers of `op`. They wrap around.
 template <class F> void withIntegerOp(ElementwiseOp op, F f) {
   switch (op) {
+  case ElementwiseOp::Abs:
+    return f([](uint64_t x, uint64_t) { return int64_t(x) < 0 ? 0 - x : x; });
   case ElementwiseOp::Neg:
     return f([](uint64_t x, uint64_t) { return 0 - x; });
   case ElementwiseOp::Add:
@@ -91,6 +95,10 @@ template <class F> void withIntegerOp(ElementwiseOp op, F f) {
     return f([](uint64_t x, uint64_t z) { return z - x; });
   case ElementwiseOp::Mul:
     return f([](uint64_t x, uint64_t z) { return x * z; });
+  case ElementwiseOp::Maximum:
+    return f([](uint64_t x, uint64_t z) { return std::max(int64_t(x), int64_t(z)); });
+  case ElementwiseOp::Minimum:
+    return f([](uint64_t x, uint64_t z) { return std::min(int64_t(x), int64_t(z)); });
   default:
     return; // The check refuses all others.
   }

@@ -117,13 +117,13 @@ TEST(Lower, PointwiseOpsThatNoKernelComputesStayWithLibTorch) {
     %2 = aten.add(%i, 3) {alpha=2} : i64[4]@cuda
     %3 = aten.div(%x, 2) {rounding_mode="floor"} : f32[2,4]@cuda
     %4 = aten.pow(2, %x) : f32[2,4]@cuda
-    %5 = aten.log(%x) : f32[2,4]@cuda
-    %6 = aten.maximum(%i, %i) : i64[4]@cuda
+    %5 = aten.log2(%x) : f32[2,4]@cuda
+    %6 = aten.bitwise_and(%i, %i) : i64[4]@cuda
     %7 = aten.rsub(%x, 3) {alpha=2} : f32[2,4]@cuda
     output %0, %1, %2, %3, %4, %5, %6, %7
   })"),
               ElementsAre("aten::add.out", "aten::add.out", "aten::add.out", "aten::div.out_mode",
-                          "aten::pow.Scalar_out", "aten::log.out", "aten::maximum.out",
+                          "aten::pow.Scalar_out", "aten::log2.out", "aten::bitwise_and.Tensor_out",
                           "aten::sub.out"));
   EXPECT_THAT(cudaRecords(R"(graph @g(%x: f32[0,4]@cuda, %y: f64[4]@cuda) {
     %0 = aten.neg(%x) : f32[0,4]@cuda
@@ -139,9 +139,12 @@ TEST(Lower, ArithmeticOfIntegersIsOneKernelOnCuda) {
     %1 = aten.sub(5, %0) : i64[2,4]@cuda
     %2 = aten.mul(%1, %j) : i64[2,4]@cuda
     %3 = aten.neg(%2) : i64[2,4]@cuda
-    output %3
+    %4 = aten.abs(%3) : i64[2,4]@cuda
+    %5 = aten.maximum(%4, %j) : i64[2,4]@cuda
+    %6 = aten.clamp(%5, 0, 7) : i64[2,4]@cuda
+    output %6
   })"),
-              testing::AllOf(testing::SizeIs(4), testing::Each("kernel elementwise_i64")));
+              testing::AllOf(testing::SizeIs(8), testing::Each("kernel elementwise_i64")));
 }
 
 /// Each operand is converted to the dtype of the result, unless the kernel does not take the rest.
