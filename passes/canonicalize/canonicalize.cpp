@@ -17,7 +17,7 @@ constexpr Pattern kCanonicalizePatterns[] = {
     CGC_PATTERN(dropIdentity),  CGC_PATTERN(castBeforeExpand), CGC_PATTERN(normalizeCopy),
     CGC_PATTERN(decomposeAten), CGC_PATTERN(normalizeViews),   CGC_PATTERN(dropCopy),
     CGC_PATTERN(mergeLinears),  CGC_PATTERN(unflattenLinear),  CGC_PATTERN(sinkView),
-    CGC_PATTERN(sinkPermute),   CGC_PATTERN(foldQueryScale),
+    CGC_PATTERN(sinkPermute),   CGC_PATTERN(foldQueryScale),   CGC_PATTERN(multiplyOuterProduct),
 };
 
 /// Drops the casts to the dtype of their argument that no conversion to 16 bits needs.

@@ -118,6 +118,20 @@ bool mergeLinears(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
+bool multiplyOuterProduct(Node &node, PatternRewriter &rewriter) {
+  auto matmul = ir::MatmulOp::of(node);
+  if (!matmul)
+    return false;
+  const ir::TensorType &x = matmul->self()->tensor(), &z = matmul->other()->tensor();
+  if (x.rank() < 2 || z.rank() < 2 || x.sizes.back() != 1)
+    return false;
+  Node *product = rewriter.create(OpKind::Mul, {matmul->self(), matmul->other()}, node, &node);
+  // Mul follows the strides of its operands.
+  Node *dense = rewriter.create(OpKind::Contiguous, {product->result()}, node, &node);
+  replaceAllUsesWith(rewriter, node.result(), dense->result());
+  return true;
+}
+
 bool unflattenLinear(Node &node, PatternRewriter &rewriter) {
   auto view = ir::ViewOp::of(node);
   auto linear = view ? ir::LinearOp::of(view->self()) : std::nullopt;

@@ -30,6 +30,8 @@ bool normalizeViews(ir::Node &node, PatternRewriter &rewriter);
 /// linear_patterns.cpp: linears of one input by consecutive slices of one weight become one linear
 /// and slices.
 bool mergeLinears(ir::Node &node, PatternRewriter &rewriter);
+/// linear_patterns.cpp: matmul of matrices of one column by matrices of one row becomes mul.
+bool multiplyOuterProduct(ir::Node &node, PatternRewriter &rewriter);
 /// linear_patterns.cpp: view(linear(x)) that only splits the rows becomes linear(view(x)).
 bool unflattenLinear(ir::Node &node, PatternRewriter &rewriter);
 /// linear_patterns.cpp: a view that only moves dimensions of size 1, such as the permutation of a
