@@ -4,16 +4,19 @@
     session = cgc.load("clip.cgplan", device=0)
     features = session.run("encode_image", images)  # f32[N,3,224,224] -> f32[N,512]
 
+    fast = cgc.compile(model.eval(), precision="fp16")  # Called like the model.
+
 load() gives a Session, which takes any batch from any thread. NumPy arrays go in and come out; torch tensors and other
-arrays with DLPack are used in place. compile() makes a plan of a torch module.
+arrays with DLPack are used in place. compile() makes a plan of a torch module, or a module that compiles itself.
 """
 from ._compile import compile
 from ._errors import (BusyError, Code, DeviceError, Error, InvalidFileError, OutOfMemoryError, UnsupportedError,
                       UsageError)
+from ._module import CompiledModule
 from ._plan import Bucket, Entry, TensorInfo
 from ._runtime import version as _version
 from ._session import Session, load
 
 __version__ = _version()
-__all__ = ["Bucket", "BusyError", "Code", "DeviceError", "Entry", "Error", "InvalidFileError", "OutOfMemoryError",
-           "Session", "TensorInfo", "UnsupportedError", "UsageError", "compile", "load"]
+__all__ = ["Bucket", "BusyError", "Code", "CompiledModule", "DeviceError", "Entry", "Error", "InvalidFileError",
+           "OutOfMemoryError", "Session", "TensorInfo", "UnsupportedError", "UsageError", "compile", "load"]

@@ -5,11 +5,12 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Union
+from typing import TYPE_CHECKING, Any, Literal, Union, overload
 
 from . import _export, _program
 from ._errors import DeviceError, UsageError, error_of
 from ._libraries import TORCH_VERSION
+from ._module import CompiledModule
 
 if TYPE_CHECKING:
     import torch
@@ -18,23 +19,43 @@ _DTYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "float64": "f
            "int16": "i16", "int8": "i8", "uint8": "u8", "bool": "bool"}
 
 
-def compile(model: torch.nn.Module, inputs: Mapping[str, torch.Tensor] | Sequence[torch.Tensor] | torch.Tensor, *,
-            output: Union[str, os.PathLike[str]], batch: int | Sequence[int] | None = None,
-            entries: str | Sequence[str] | None = None, precision: str | None = None, target: str = "cuda",
-            exporter: Literal["export", "trace", "script"] = "export", options: Sequence[str] = ()) -> Path:
-    """Compiles a torch module into the plan file `output`, and returns its path.
+@overload
+def compile(model: torch.nn.Module, inputs: Any, *, output: Union[str, os.PathLike[str]],
+            batch: int | Sequence[int] | None = None, entries: str | Sequence[str] | None = None,
+            precision: str | None = None, target: str | None = None, exporter: Literal["export", "trace", "script"] = "export", options: Sequence[str] = ()) -> Path: ...
+@overload
+def compile(model: torch.nn.Module, inputs: Any = None, *, batch: int | Sequence[int] | None = None,
+            precision: str | None = None, target: str | None = None, options: Sequence[str] = (),
+            shapes: Literal["auto", "wait", "error"] = "auto", limit: int = 16,
+            executor: str = "graph") -> CompiledModule: ...
+def compile(model: torch.nn.Module,
+            inputs: Mapping[str, torch.Tensor] | Sequence[torch.Tensor] | torch.Tensor | None = None, *,
+            output: Union[str, os.PathLike[str], None] = None, batch: int | Sequence[int] | None = None,
+            entries: str | Sequence[str] | None = None, precision: str | None = None, target: str | None = None,
+            exporter: Literal["export", "trace", "script"] = "export", options: Sequence[str] = (),
+            shapes: Literal["auto", "wait", "error"] = "auto", limit: int = 16, executor: str = "graph") -> Path | CompiledModule:
+    """Compiles a torch module: into a module that is called like it or, with `output`, into a plan file.
 
-    model: a module in evaluation mode, or one that torch.jit made.
+    model: a module in evaluation mode, or, for a file, one that torch.jit made.
     inputs: example inputs, tensors or NumPy arrays: a dict by the names of the methods' parameters, or the arguments of
-        forward(). A parameter without an example keeps its default value.
+        forward(). A parameter without an example keeps its default value. Without `output` they may be left out: nothing
+        is compiled before the first call.
     batch: the value or values of dimension 0 of all inputs to compile for [that of the examples].
+    precision: "fp16", "bf16", "fp32" or "tf32" [the model's own].
+    target: "cuda" or "cpu" [cuda; without `output`, cpu where torch finds no GPU].
+    options: further options of `cgc compile`, such as ["--require-native"].
+
+    For a file, which is returned as its path:
     entries: the method or methods to export and compile, each with those of its parameters that `inputs` has [forward].
         Of a module that torch.jit made: [all whose inputs are given].
-    precision: "fp16", "bf16", "fp32" or "tf32" [the model's own].
-    target: "cuda" or "cpu".
     exporter: "export": torch.export, of torch 2.9 or later. "trace" or "script": torch.jit, of the torch that this package
         was built for. A module that torch.jit made is compiled as it is.
-    options: further options of `cgc compile`, such as ["--require-native"].
+
+    For a module (cgc.CompiledModule):
+    shapes: what a call with a batch or with inputs does that are not compiled. "auto": the model itself, or a larger
+        bucket, answers while a thread compiles. "wait": it compiles. "error": it raises UsageError.
+    limit: the number of batches to compile for each form of inputs with shapes="auto".
+    executor: that of load().
 
     Raises the error of the program cgc, which compiles; DeviceError if torch is missing; UsageError if torch cannot export
     the model.
@@ -52,6 +73,20 @@ def compile(model: torch.nn.Module, inputs: Mapping[str, torch.Tensor] | Sequenc
     if isinstance(batch, int):
         batch = [batch]
     is_scripted = isinstance(model, torch.jit.ScriptModule)
+    if output is None:
+        if is_scripted or entries or exporter != "export":
+            raise UsageError("a compiled module calls forward() of a module that torch.export can read; give output=, for a "
+                             "plan file, with entries, with exporter and for a module that torch.jit made")
+        target = target or ("cuda" if torch.cuda.is_available() else "cpu")
+        module = CompiledModule(model, precision=precision, target=target, shapes=shapes, limit=limit, executor=executor,
+                                options=options)
+        if inputs is not None:
+            given = {name: _tensor(name, value) for name, value in _by_name(model, inputs).items()}
+            module.compile(given, batch or sorted({len(tensor) for tensor in given.values() if tensor.dim()})[-1:] or [1])
+        return module
+    if inputs is None:
+        raise UsageError("a plan file needs inputs: examples of what the methods take")
+    target = target or "cuda"
     if not is_scripted and entries is None:
         entries = ["forward"]
     named = {name: _tensor(name, value) for name, value in _by_name(model, inputs).items()}

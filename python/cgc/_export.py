@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ._errors import UsageError
@@ -25,22 +26,30 @@ def save_programs(model: Any, inputs: dict[str, Any], entries: Sequence[str], ba
     import torch
     sizes = {tensor.shape[0] for tensor in inputs.values() if tensor.dim()}
     is_dynamic = bool(batch) and sizes != set(batch)
-    if is_dynamic:
-        # An example of one row would fix the dimension.
-        inputs = {name: torch.cat([tensor, tensor]) if tensor.dim() and len(tensor) == 1 else tensor
-                  for name, tensor in inputs.items()}
-    # torch would take a dimension of at most 2 for one of 2.
-    rows = torch.export.Dim("batch", min=1, max=max(64, 2 * max(*sizes, *batch))) if is_dynamic else None
     paths = []
     for entry, names in _given_of_each(model, entries, inputs).items():
-        given = {name: inputs[name] for name in names}
-        shapes = {name: {0: rows} if tensor.dim() else None for name, tensor in given.items()} if rows else None
+        program = export_program(model, entry, {name: inputs[name] for name in names}, max(batch) if is_dynamic else None)
         paths.append(folder / f"{entry}.pt2")
-        with _as(model, "forward", entry, names), _failures("torch.export cannot export the model", _last_lines):
-            with torch.no_grad():
-                program = torch.export.export(model, (), given, dynamic_shapes=shapes, strict=False)
-            torch.export.save(program, paths[-1])
+        torch.export.save(program, paths[-1])
     return paths
+
+
+def export_program(model: Any, entry: str, inputs: dict[str, Any], max_batch: int | None,
+                   constants: Mapping[str, Any] = MappingProxyType({})) -> Any:
+    """The torch.export.ExportedProgram of a method with these inputs and constants. With `max_batch`, dimension 0 of all
+    inputs is dynamic: up to this value, or more. UsageError if torch cannot export it."""
+    import torch
+    shapes = None
+    if max_batch is not None:
+        # An example of one row would fix the dimension, and torch would take one of at most 2 for one of 2.
+        inputs = {name: torch.cat([tensor, tensor]) if tensor.dim() and len(tensor) == 1 else tensor
+                  for name, tensor in inputs.items()}
+        sizes = [tensor.shape[0] for tensor in inputs.values() if tensor.dim()]
+        rows = torch.export.Dim("batch", min=1, max=max(64, 2 * max(max_batch, *sizes)))
+        shapes = {name: {0: rows} if tensor.dim() else None for name, tensor in inputs.items()}
+    with _as(model, "forward", entry, list(inputs), constants), _failures("torch.export cannot export the model", _last_lines):
+        with torch.no_grad():
+            return torch.export.export(model, (), inputs, dynamic_shapes=shapes, strict=False)
 
 
 def torch_script(model: Any, inputs: dict[str, Any], entries: Sequence[str] | None, exporter: str) -> Any:
@@ -108,13 +117,15 @@ def _last_lines(error: Exception) -> str:
 
 
 @contextlib.contextmanager
-def _as(model: Any, name: str, entry: str, parameters: list[str]) -> Iterator[None]:
-    """Makes the method `name` of the model its method `entry` with these parameters, and no others, for the context."""
+def _as(model: Any, name: str, entry: str, parameters: list[str],
+        constants: Mapping[str, Any] = MappingProxyType({})) -> Iterator[None]:
+    """Makes the method `name` of the model its method `entry` with these parameters, and no others, for the context.
+    Parameters in `constants` have these values."""
     method, own = getattr(model, entry), getattr(model, name)
 
     def call(*arguments: Any, **named: Any) -> Any:
         with _attribute(model, name, own):  # The method may call it.
-            return method(**dict(zip(parameters, arguments)), **named)
+            return method(**dict(zip(parameters, arguments)), **named, **constants)
 
     call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [inspect.Parameter(parameter, inspect.Parameter.POSITIONAL_OR_KEYWORD) for parameter in parameters])

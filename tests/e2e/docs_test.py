@@ -155,6 +155,10 @@ def session(block):
            f"assert session.entries['encode_image'].inputs == {number}\n")
 
 
+def module(block):
+    python(f"import cgc\nimport torch\nmodel = torch.nn.Linear(4, 2)\nimages = torch.randn(2, 4)\n{block}")
+
+
 def step(block):
     shell(f"cat > block.py <<'EOF'\nimport torch\nx = y = torch.rand(4, 1024)\n{block}EOF\n.venv/bin/python block.py\n")
 
@@ -223,6 +227,7 @@ BLOCKS = {
     ".venv/bin/python scripts/export_openclip.py": with_small_model,
     "import cgc\n": python,
     "session = cgc.load(": session,
+    "fast = cgc.compile(": module,
     "cgc::Status run(": lambda block: None,  # run_plan builds and runs it.
     "find_package(cgc REQUIRED COMPONENTS runtime)\nadd_executable": run_plan,
     ".venv/bin/python examples/training/mlp.py": shell,

@@ -1,8 +1,11 @@
 """Torch: tensors that share memory, plans that LibTorch runs, compile(), the example of the README."""
 import contextlib
+import copy
 import functools
 import json
+import pickle
 import re
+import threading
 from pathlib import Path
 
 import cgc
@@ -10,7 +13,7 @@ import numpy
 import open_clip
 import pytest
 import torch
-from cgc import _arrays
+from cgc import _arrays, _program
 from numpy.testing import assert_allclose
 from PIL import Image
 from torch import nn
@@ -284,6 +287,122 @@ def test_compile_raises_the_programs_error(tmp_path):
     with pytest.raises(cgc.UsageError, match="complex64, which no plan has"):
         cgc.compile(Scaled().eval(), torch.ones(2, 4, dtype=torch.complex64), output=tmp_path / "never.cgplan")
     assert not list(tmp_path.iterdir())
+
+
+class Forms(nn.Module):
+    """Arguments by name, a constant that changes the computation, and outputs in a dict and a tuple."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear = nn.Linear(4, 3)
+
+    def forward(self, x, mask=None, *, scale=1.0, nested=False):
+        y = self.linear(x) * scale
+        if mask is not None:
+            y = y * mask
+        return {"y": y, "rest": (y.sum(1), None)} if nested else y
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_a_compiled_module_is_called_like_the_model(target):
+    model, x = Forms().eval(), torch.randn(5, 4)
+    fast = cgc.compile(model, target=target, shapes="wait", executor="reference" if target == "cuda" else "graph")
+    assert repr(fast) == "<cgc.CompiledModule of Forms: nothing is compiled yet>"
+    with torch.no_grad():
+        for batch in (5, 1, 3):
+            assert_allclose(fast(x[:batch]), model(x[:batch]), **TOLERANCE)
+        mask = torch.rand(5, 3)
+        assert_allclose(fast(x, mask=mask, scale=2.0), model(x, mask, scale=2.0), **TOLERANCE)
+        got, want = fast(x=x, nested=True), model(x, nested=True)
+    assert got.keys() == want.keys() and got["rest"][1] is None
+    assert_allclose(got["rest"][0], want["rest"][0], **TOLERANCE)
+    assert "x=float32[N, 4] for batches [1, 3, 5]" in repr(fast)
+
+
+def test_a_compiled_module_has_the_models_dtypes_and_no_gradients():
+    model, x = Forms().eval(), torch.randn(5, 4, requires_grad=True)
+    fast = cgc.compile(model, precision="bf16", target="cuda", executor="reference", shapes="wait")
+    y = fast(x)
+    assert y.dtype == torch.float32 and not y.requires_grad
+    assert_allclose(y, model(x).detach(), atol=0.05)
+    assert (y != model(x)).any()  # It is rounded.
+
+
+def test_a_compiled_module_answers_while_it_compiles(monkeypatch):
+    """The first calls are the model's own, those after the compilation the plan's."""
+    compiled, begun = threading.Event(), threading.Event()
+    run = _program.run
+
+    def slow(arguments):
+        begun.set()
+        assert compiled.wait(60)
+        return run(arguments)
+
+    monkeypatch.setattr(_program, "run", slow)
+    model, x = Forms().eval(), torch.randn(5, 4)
+    fast = cgc.compile(model, target="cuda", executor="reference")
+    for _ in range(3):
+        assert_allclose(fast(x), model(x).detach(), rtol=0)
+    assert begun.wait(60) and "for batches []" in repr(fast)
+    compiled.set()
+    fast._worker.shutdown()
+    assert "for batches [5]" in repr(fast)
+    model.linear.weight.data.zero_()  # The plan has the weights from before.
+    assert (fast(x)[:, 0] != model.linear.bias[0]).all()
+
+
+def test_a_compiled_module_that_cgc_cannot_compile_stays_with_torch():
+    class Unsupported(nn.Module):
+        def forward(self, x):
+            return torch.linalg.svdvals(x)
+
+    model, x = Unsupported().eval(), torch.randn(3, 4)
+    fast = cgc.compile(model, target="cuda", executor="reference")
+    with pytest.warns(UserWarning, match="(?s)cannot compile Unsupported, which stays with torch.*svdvals"):
+        assert_allclose(fast(x), model(x), rtol=0)
+        fast._worker.shutdown()
+    assert_allclose(fast(x), model(x), rtol=0)  # It does not try again.
+
+
+def test_a_model_that_fixes_its_batch_is_compiled_for_each():
+    class Fixed(nn.Module):
+        def forward(self, x):
+            return x * 2 if len(x) == 2 else x * 3
+
+    fast = cgc.compile(Fixed().eval(), target="cuda", executor="reference", shapes="wait")
+    for batch, factor in ((2, 2), (4, 3), (2, 2), (1, 3)):
+        assert_allclose(fast(torch.ones(batch, 3)), torch.full((batch, 3), float(factor)))
+
+
+def test_a_module_compiled_ahead_of_time(tmp_path):
+    model, x = Forms().eval(), torch.randn(9, 4)
+    fast = cgc.compile(model, x[:1], batch=(1, 8), target="cuda", executor="reference", shapes="error")
+    for batch in (1, 3, 8, 9):
+        assert_allclose(fast(x[:batch]), model(x[:batch]).detach(), **TOLERANCE)
+    with cgc.load(fast.save(tmp_path / "forms.cgplan"), executor="reference") as session:
+        assert_allclose(session.run("forward", x), model(x).detach(), **TOLERANCE)
+    with pytest.raises(cgc.UsageError, match="not compiled for such inputs"):
+        fast(x, mask=torch.ones(9, 3))
+
+
+def test_what_a_compiled_module_refuses():
+    fast = cgc.compile(Forms().eval(), target="cpu")
+    for copy_it in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(cgc.UsageError, match="cannot be pickled or copied"):
+            copy_it(fast)
+    with pytest.raises(cgc.UsageError, match="compiled for 0 forms of inputs"):
+        fast.save("never.cgplan")
+    with pytest.raises(cgc.UsageError, match="argument 'x' of forward.. is list"):
+        fast([torch.ones(2, 4)])
+    with pytest.raises(cgc.UsageError, match="no argument of forward.. is a tensor"):
+        fast(1.0)
+    with pytest.raises(TypeError, match="missing a required argument: 'x'"):
+        fast()
+    with pytest.raises(cgc.UsageError, match="shapes is 'all'"):
+        cgc.compile(Forms().eval(), shapes="all")
+    with pytest.raises(cgc.UsageError, match="give output="):
+        cgc.compile(Forms().eval(), entries=["forward"])
 
 
 def test_the_example_of_the_readme(tmp_path, monkeypatch, capsys):
