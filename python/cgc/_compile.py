@@ -22,7 +22,8 @@ _DTYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "float64": "f
 @overload
 def compile(model: torch.nn.Module, inputs: Any, *, output: Union[str, os.PathLike[str]],
             batch: int | Sequence[int] | None = None, entries: str | Sequence[str] | None = None,
-            precision: str | None = None, target: str | None = None, exporter: Literal["export", "trace", "script"] = "export", options: Sequence[str] = ()) -> Path: ...
+            precision: str | None = None, target: str | None = None,
+            exporter: Literal["export", "trace", "script"] = "export", options: Sequence[str] = ()) -> Path: ...
 @overload
 def compile(model: torch.nn.Module, inputs: Any = None, *, batch: int | Sequence[int] | None = None,
             precision: str | None = None, target: str | None = None, options: Sequence[str] = (),

@@ -54,6 +54,7 @@ class CompiledModule:
         if shapes not in SHAPES:
             raise UsageError(f"shapes is {shapes!r}; give one of {', '.join(SHAPES)}")
         self._model = model
+        self._signature = inspect.signature(model.forward)  # torch.export sees another one.
         self._command = ["--target", target, "--quiet", *(["--precision", precision] if precision else []), *options]
         self._shapes, self._limit, self._executor = shapes, limit, executor
         self._folder = tempfile.TemporaryDirectory(prefix="cgc-module-")
@@ -111,10 +112,9 @@ class CompiledModule:
     def _bind(self, arguments: tuple, named: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """The arguments of forward() that are tensors, and those that are neither tensors nor at their defaults."""
         import torch
-        signature = inspect.signature(self._model.forward)
         tensors, constants = {}, {}
-        for name, value in signature.bind(*arguments, **named).arguments.items():
-            parameter = signature.parameters[name]
+        for name, value in self._signature.bind(*arguments, **named).arguments.items():
+            parameter = self._signature.parameters[name]
             if parameter.kind == parameter.VAR_POSITIONAL:
                 raise UsageError(f"forward() takes '*{name}', whose arguments have no names; wrap the model in one that "
                                  "names them")
