@@ -68,8 +68,8 @@ private:
 
   /// Whether both are equal, or the same multiple of the batch.
   bool scales(int64_t a, int64_t b) const {
-    return a == b ||
-           (a % a_.batch == 0 && b % b_.batch == 0 && a / a_.batch == b / b_.batch && a > 0);
+    return a == b || (a > 0 && a_.batch > 0 && b_.batch > 0 && a % a_.batch == 0 &&
+                      b % b_.batch == 0 && a / a_.batch == b / b_.batch);
   }
   bool scale(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b) const {
     return a.size() == b.size() && llvm::all_of(llvm::zip_equal(a, b), [&](const auto &sizes) {

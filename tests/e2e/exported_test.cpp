@@ -110,6 +110,14 @@ TEST_F(ExportedFile, CompilesForCudaWithoutLibTorch) {
   }
 }
 
+TEST_F(ExportedFile, CompilesForAnEmptyBatch) {
+  const Outcome outcome =
+      cgc({"compile", exportedModels() / "empty.pt2", "-o", "p.cgplan", "--target", "cpu"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  ASSERT_EQ(cgc({"run", "p.cgplan", "--input", "input=random:0", "--output", "y.npy"}).status, 0);
+  EXPECT_EQ(sizesOf(folder / "y.npy"), "0,2");
+}
+
 /// The method of a single file has the name that --entry gives.
 TEST_F(ExportedFile, EntryNamesTheMethod) {
   const fs::path image = exportedModels() / "image.pt2";

@@ -117,6 +117,7 @@ def main():
     folder = parser.parse_args().folder
     torch.manual_seed(0)
     torch.export.save(torch.export.export(Offenders(), (torch.zeros(2, 3),)), folder / "offenders.pt2")
+    torch.export.save(torch.export.export(torch.nn.Linear(3, 2).eval(), (torch.zeros(0, 3),)), folder / "empty.pt2")
     for name, (model, cases, dynamic) in PROGRAMS.items():
         module = model().eval()
         program = torch.export.export(module, (), kwargs=next(iter(cases.values())), dynamic_shapes=dynamic)
