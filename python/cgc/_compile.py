@@ -1,6 +1,7 @@
 """compile(): makes a plan of a torch module with the program cgc."""
 from __future__ import annotations
 
+import operator
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -11,13 +12,10 @@ from . import _export, _program
 from ._errors import DeviceError, UsageError, error_of
 from ._libraries import TORCH_VERSION
 from ._module import CompiledModule
+from ._plan import SHORT_DTYPES
 
 if TYPE_CHECKING:
     import torch
-
-_DTYPES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "float64": "f64", "int64": "i64", "int32": "i32",
-           "int16": "i16", "int8": "i8", "uint8": "u8", "bool": "bool"}
-
 
 @overload
 def compile(model: torch.nn.Module, inputs: Any, *, output: Union[str, os.PathLike[str]],
@@ -71,8 +69,8 @@ def compile(model: torch.nn.Module,
     _check_model(model)
     if isinstance(entries, str):
         entries = [entries]
-    if isinstance(batch, int):
-        batch = [batch]
+    if batch is not None:
+        batch = [operator.index(each) for each in (batch if isinstance(batch, Sequence) else [batch])]
     is_scripted = isinstance(model, torch.jit.ScriptModule)
     if output is None:
         if is_scripted or entries or exporter != "export":
@@ -83,7 +81,9 @@ def compile(model: torch.nn.Module,
                                 options=options)
         if inputs is not None:
             given = {name: _tensor(name, value) for name, value in _by_name(model, inputs).items()}
-            module.compile(given, batch or sorted({len(tensor) for tensor in given.values() if tensor.dim()})[-1:] or [1])
+            module.compile(given, batch or [next((len(tensor) for tensor in given.values() if tensor.dim()), 1)])
+        elif batch:
+            raise UsageError("batch needs inputs: examples of what forward() takes; without them, calls decide")
         return module
     if inputs is None:
         raise UsageError("a plan file needs inputs: examples of what the methods take")
@@ -145,6 +145,6 @@ def _by_name(model: Any, inputs: Any) -> dict[str, Any]:
 
 def _dtype(name: str, tensor: Any) -> str:
     dtype = str(tensor.dtype).removeprefix("torch.")
-    if dtype not in _DTYPES:
-        raise UsageError(f"input '{name}' is {dtype}, which no plan has; give one of {', '.join(_DTYPES)}")
-    return _DTYPES[dtype]
+    if dtype not in SHORT_DTYPES:
+        raise UsageError(f"input '{name}' is {dtype}, which no plan has; give one of {', '.join(SHORT_DTYPES)}")
+    return SHORT_DTYPES[dtype]

@@ -3,12 +3,16 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from ._errors import UsageError
+
+#: Is held while torch exports a model: it changes the model and the state of the process.
+LOCK = threading.RLock()
 
 
 def positional(model: Any, method: str) -> list[str]:
@@ -28,28 +32,64 @@ def save_programs(model: Any, inputs: dict[str, Any], entries: Sequence[str], ba
     is_dynamic = bool(batch) and sizes != set(batch)
     paths = []
     for entry, names in _given_of_each(model, entries, inputs).items():
-        program = export_program(model, entry, {name: inputs[name] for name in names}, max(batch) if is_dynamic else None)
+        program = export_program(model, entry, {name: inputs[name] for name in names}, max(batch) if is_dynamic else None,
+                                 checks_one_row=1 in batch)
         paths.append(folder / f"{entry}.pt2")
         torch.export.save(program, paths[-1])
     return paths
 
 
-def export_program(model: Any, entry: str, inputs: dict[str, Any], max_batch: int | None,
-                   constants: Mapping[str, Any] = MappingProxyType({})) -> Any:
+def most_rows(wanted: int, batch: int) -> int:
+    """The largest batch of a program that is exported for `wanted` rows with an example of `batch` rows."""
+    return max(64, 2 * wanted, 2 * batch)
+
+
+def export_program(model: Any, entry: str, inputs: dict[str, Any], max_batch: int | None, *,
+                   batched: Collection[str] | None = None, constants: Mapping[str, Any] = MappingProxyType({}),
+                   checks_one_row: bool = True) -> Any:
     """The torch.export.ExportedProgram of a method with these inputs and constants. With `max_batch`, dimension 0 of all
-    inputs is dynamic: up to this value, or more. UsageError if torch cannot export it."""
+    inputs, or of those in `batched`, is dynamic, up to most_rows(). UsageError if torch cannot export it, or if the program
+    computes something else for one row than the model, and `checks_one_row`."""
     import torch
-    shapes = None
+
+    # torch takes a tensor that is given twice for one input, and a parameter for itself.
+    inputs = {name: tensor.detach().clone() for name, tensor in inputs.items()}
+    names, shapes = [], None
     if max_batch is not None:
-        # An example of one row would fix the dimension, and torch would take one of at most 2 for one of 2.
-        inputs = {name: torch.cat([tensor, tensor]) if tensor.dim() and len(tensor) == 1 else tensor
+        names = [name for name, tensor in inputs.items() if tensor.dim() and len(tensor) and (batched is None or name in batched)]
+        # All examples need one batch. torch would fix that of one row, and take one of at most 2 for one of 2.
+        batch = max([2, *(len(inputs[name]) for name in names)])
+        rows = torch.export.Dim("batch", min=1, max=most_rows(max_batch, batch))
+        inputs = {name: tensor[torch.arange(batch) % len(tensor)] if name in names else tensor
                   for name, tensor in inputs.items()}
-        sizes = [tensor.shape[0] for tensor in inputs.values() if tensor.dim()]
-        rows = torch.export.Dim("batch", min=1, max=max(64, 2 * max(max_batch, *sizes)))
-        shapes = {name: {0: rows} if tensor.dim() else None for name, tensor in inputs.items()}
-    with _as(model, "forward", entry, list(inputs), constants), _failures("torch.export cannot export the model", _last_lines):
-        with torch.no_grad():
-            return torch.export.export(model, (), inputs, dynamic_shapes=shapes, strict=False)
+        shapes = {name: {0: rows} if name in names else None for name in inputs}
+    with LOCK, _failures("torch.export cannot export the model", _last_lines), torch.no_grad():
+        with _as(model, "forward", entry, list(inputs), constants):
+            program = torch.export.export(model, (), inputs, dynamic_shapes=shapes, strict=False)
+        if names and checks_one_row:
+            # torch also takes a condition on the batch for what it is with other batches than 1.
+            one = {name: tensor[:1] if name in names else tensor for name, tensor in inputs.items()}
+            got = program.module()(**one)
+            ranks = [node.meta["val"].dim() for node in program.graph.output_node().args[0]
+                     if isinstance(getattr(node, "meta", {}).get("val"), torch.Tensor)]
+            if not (_are_equal(got, getattr(model, entry)(**one, **constants)) and _ranks(got) == ranks[-len(_ranks(got)):]):
+                raise UsageError("the model does something else with a batch of 1 than with others; compile it for this batch "
+                                 "alone")
+    return program
+
+
+def _ranks(outputs: Any) -> list[int]:
+    import torch
+    return [leaf.dim() for leaf in torch.utils._pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
+
+
+def _are_equal(got: Any, want: Any) -> bool:
+    import torch
+    leaves, expected = torch.utils._pytree.tree_leaves(got), torch.utils._pytree.tree_leaves(want)
+    return len(leaves) == len(expected) and all(
+        a.shape == b.shape and a.dtype == b.dtype and torch.allclose(a.double(), b.double(), 1e-2, 1e-3, equal_nan=True)
+        if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) else repr(a) == repr(b)
+        for a, b in zip(leaves, expected))
 
 
 def torch_script(model: Any, inputs: dict[str, Any], entries: Sequence[str] | None, exporter: str) -> Any:
@@ -100,6 +140,8 @@ def _failures(what: str, describe: Callable[[Exception], str]) -> Iterator[None]
     """Raises a UsageError in place of every exception, of the model's own code, too."""
     try:
         yield
+    except UsageError:
+        raise
     except Exception as error:
         raise UsageError(f"{what}: {type(error).__name__}: {describe(error)[:1000]}") from error
 

@@ -1,13 +1,16 @@
 """CompiledModule: a torch module whose calls run plans, one for each form of its inputs."""
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
+import os
 import shutil
 import tempfile
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -15,94 +18,142 @@ from typing import TYPE_CHECKING, Any
 
 from . import _export, _program
 from ._errors import Error, UsageError, error_of
+from ._plan import SHORT_DTYPES
 from ._session import Session, load
 
 if TYPE_CHECKING:
     import torch
 
-#: What a call with a batch that is not compiled does.
+#: What a call with inputs or a batch does that are not compiled.
 SHAPES = ("auto", "wait", "error")
 
 
 @dataclasses.dataclass
 class _Program:
-    """What one form of inputs runs: names, dtypes, sizes but the batch, and constants."""
+    """What one form of inputs runs."""
 
-    inputs: dict[str, Any]  #: Names, dtypes and sizes, for people.
+    inputs: dict[str, tuple[str, list[int | str]]]  #: Dtype and sizes of each, "N" for a dynamic batch.
     path: Path  #: The exported program.
-    is_dynamic: bool  #: Whether it takes other batches than that of its export.
+    most: int  #: The largest batch that it is exported for.
     tree: Any  #: torch's TreeSpec of the outputs.
-    leaves: list[Any]  #: Of the tree: the torch.dtype of a tensor, or a value.
+    leaves: list[Any]  #: Of the tree: the torch.dtype of a tensor, or None.
+    device: int | None  #: The GPU of the inputs, if they are on one.
     batches: list[int] = dataclasses.field(default_factory=list)
     is_chosen: bool = False  #: Whether compile() was given the batches: others run in them.
     session: Session | None = None
     plan: Path | None = None
     pending: Future[None] | None = None
-    has_failed: bool = False
+    failed: set[int] = dataclasses.field(default_factory=set)  #: Batches that cgc cannot compile.
     seconds: float = 0.0  #: Of compilation.
+
+    @property
+    def takes_rows(self) -> bool:
+        """Whether the batch is a dimension of every input."""
+        return all("N" in sizes for _, sizes in self.inputs.values())
+
+    def takes(self, batch: int) -> bool:
+        """Whether its session runs this batch, in whatever bucket."""
+        return self.session is not None and (batch in self.batches or self.session.entries["forward"].any_batch)
+
+    def describe(self) -> str:
+        return ", ".join(f"{name}={dtype}[{', '.join(map(str, sizes))}]" for name, (dtype, sizes) in self.inputs.items())
 
 
 class CompiledModule:
     """A torch module in evaluation mode, compiled for the inputs of its calls: what compile() gives without `output`.
 
     A call takes the arguments of forward() and returns what it returns, with new tensors on the device of the first input
-    and without gradients. Any thread may call it. The weights are those of the first call with such inputs.
+    and without gradients. Any thread may call it; nothing else may call the model while it is exported, in the first call
+    with inputs of a new form. The weights are those of that call.
     """
 
     def __init__(self, model: torch.nn.Module, *, precision: str | None, target: str, shapes: str, limit: int,
                  executor: str, options: Sequence[str]):
-        if shapes not in SHAPES:
-            raise UsageError(f"shapes is {shapes!r}; give one of {', '.join(SHAPES)}")
+        for name, value, choices in (("shapes", shapes, SHAPES), ("target", target, ("cuda", "cpu")),
+                                     ("precision", precision, (None, "fp16", "bf16", "fp32", "tf32")),
+                                     ("executor", executor, ("graph", "stream", "reference"))):
+            if value not in choices:
+                raise UsageError(f"{name} is {value!r}; give one of {', '.join(map(str, choices))}")
+        if limit < 1:
+            raise UsageError(f"limit is {limit}; it must be at least 1")
         self._model = model
         self._signature = inspect.signature(model.forward)  # torch.export sees another one.
         self._command = ["--target", target, "--quiet", *(["--precision", precision] if precision else []), *options]
         self._shapes, self._limit, self._executor = shapes, limit, executor
-        self._folder = tempfile.TemporaryDirectory(prefix="cgc-module-")
+        self._process = os.getpid()
+        self._folder = Path(tempfile.mkdtemp(prefix="cgc-module-"))
+        weakref.finalize(self, _remove, self._folder, self._process)
         self._programs: dict[Any, _Program] = {}
+        self._refused: set[Any] = set()  # Forms that stay with torch.
         self._is_dynamic = True  # Until torch cannot export the model with a dynamic batch.
-        self._model_lock = threading.Lock()  # torch.export changes the model while it runs.
         self._compile_lock = threading.Lock()
         self._worker = ThreadPoolExecutor(1, "cgc-compile")
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        tensors, constants = self._bind(arguments, named)
-        batch = next((tensor.shape[0] for tensor in tensors.values() if tensor.dim()), 0)
-        program = self._program_of(tensors, constants, batch)
-        session = program.session
-        takes_any = session is not None and session.entries["forward"].any_batch
-        if batch not in program.batches and not (takes_any and program.is_chosen):
-            if self._shapes == "error":
-                raise UsageError(f"the model is not compiled for a batch of {batch}, but for {program.batches}; give it to "
-                                 "compile(batch=...), or shapes='auto'")
-            if self._shapes == "wait":
+        if os.getpid() != self._process:
+            raise UsageError("the module was compiled before this process was forked; compile it in each process")
+        if self._shapes != "auto":
+            tensors, constants = self._bind(arguments, named)
+            if (batch := _batch_of(tensors)) == 0:
+                return self._answer(arguments, named)
+            program = self._program_of(tensors, constants, batch)
+            if batch not in program.batches and not (program.is_chosen and program.takes(batch)):
+                if self._shapes == "error":
+                    raise UsageError(f"the model is not compiled for a batch of {batch}, but for {program.batches}; give "
+                                     "compile() this batch, or shapes='auto'")
                 self._compile(program, [batch])
-            else:
-                self._compile_later(program, batch)
-        if batch in program.batches or takes_any:
             return self._run(program, tensors)
-        import torch
-        with self._model_lock, torch.no_grad():
-            return self._model(*arguments, **named)
+        form = None
+        try:
+            tensors, constants = self._bind(arguments, named)
+            batch, form = _batch_of(tensors), _form(tensors, constants, True)
+            if batch and form not in self._refused:
+                program = self._program_of(tensors, constants, batch)
+                if batch not in program.batches and not (program.is_chosen and program.takes(batch)):
+                    self._compile_later(program, batch)
+                if program.takes(batch):
+                    return self._run(program, tensors)
+        except Error as error:  # Nothing has run.
+            if form not in self._refused:
+                self._refused.add(form)
+                self._warn(error)
+        return self._answer(arguments, named)
 
     def compile(self, inputs: Mapping[str, Any], batch: Sequence[int]) -> None:
-        """Compiles for these inputs and batches now."""
-        tensors, constants = self._bind((), inputs)
-        program = self._program_of(tensors, constants, max(batch), always=True)
-        self._compile(program, batch)
+        """Compiles for inputs of this form, by the names of forward()'s parameters, and these batches now."""
+        try:
+            tensors, constants = self._bind((), inputs)
+        except TypeError as error:
+            raise UsageError(f"the inputs do not fit forward(): {error}") from None
+        batches = sorted(set(batch))
+        if batches and batches[0] < 1:
+            raise UsageError(f"batch is {batches[0]}; it must be at least 1")
+        program = self._program_of(tensors, constants, batches[-1], is_ahead=True)
+        given = _batch_of(tensors)
+        if batches != [given] and not any("N" in sizes for _, sizes in program.inputs.values()):
+            raise UsageError(f"the model fixes its batch, and the inputs have one of {given}; leave batch out")
+        self._compile(program, batches)
         program.is_chosen = True
 
     def save(self, path: Any) -> Path:
         """Writes the plan to a file for load(). UsageError unless the model is compiled for exactly one form of inputs."""
-        plans = [program.plan for program in self._programs.values() if program.plan]
-        if len(plans) != 1:
-            raise UsageError(f"the model is compiled for {len(plans)} forms of inputs, and a file holds one; give compile() "
-                             "the inputs")
-        shutil.copyfile(plans[0], path)
-        return Path(path)
+        path = Path(path)
+        with self._compile_lock:
+            plans = [program.plan for program in list(self._programs.values()) if program.plan]
+            if len(plans) != 1:
+                raise UsageError(f"the model is compiled for {len(plans)} forms of inputs, and a file holds one; give "
+                                 "cgc.compile() the inputs")
+            temporary = path.with_name(f"{path.name}.tmp.{os.getpid()}")
+            try:
+                shutil.copyfile(plans[0], temporary)
+                os.replace(temporary, path)
+            finally:
+                temporary.unlink(missing_ok=True)
+        return path
 
     def __repr__(self) -> str:
-        programs = "; ".join(f"{', '.join(program.inputs.values())} for batches {program.batches} in {program.seconds:.1f} s"
-                             for program in self._programs.values())
+        programs = "; ".join(f"{program.describe()} for batches {program.batches} in {program.seconds:.1f} s"
+                             for program in list(self._programs.values()))
         return f"<cgc.CompiledModule of {type(self._model).__name__}: {programs or 'nothing is compiled yet'}>"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -115,14 +166,13 @@ class CompiledModule:
         tensors, constants = {}, {}
         for name, value in self._signature.bind(*arguments, **named).arguments.items():
             parameter = self._signature.parameters[name]
-            if parameter.kind == parameter.VAR_POSITIONAL:
-                raise UsageError(f"forward() takes '*{name}', whose arguments have no names; wrap the model in one that "
-                                 "names them")
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
+                raise UsageError(f"forward() takes '{name}' by position only; wrap the model in one that names it")
             for key, each in value.items() if parameter.kind == parameter.VAR_KEYWORD else [(name, value)]:
                 if isinstance(each, torch.Tensor):
                     tensors[key] = each
                 elif isinstance(each, (bool, int, float, str, type(None))):
-                    if type(each) is not type(parameter.default) or each != parameter.default:
+                    if type(each) is not type(parameter.default) or repr(each) != repr(parameter.default):
                         constants[key] = each
                 else:
                     raise UsageError(f"argument '{key}' of forward() is {type(each).__name__}; give tensors, numbers or text")
@@ -130,101 +180,151 @@ class CompiledModule:
             raise UsageError("no argument of forward() is a tensor")
         return tensors, constants
 
-    def _program_of(self, tensors: dict[str, Any], constants: dict[str, Any], batch: int, always: bool = False) -> _Program:
+    def _program_of(self, tensors: dict[str, Any], constants: dict[str, Any], most: int, is_ahead: bool = False) -> _Program:
+        """The program of this form, exported for batches up to `most`, or more."""
         def find() -> _Program | None:
-            return self._programs.get(_form(tensors, constants, True)) or self._programs.get(_form(tensors, constants, False))
+            for is_dynamic in (True, False):
+                program = self._programs.get(_form(tensors, constants, is_dynamic))
+                if program and program.most >= most:
+                    return program
+            return None
 
         if program := find():
             return program
-        if self._shapes == "error" and not always:
-            raise UsageError("the model is not compiled for such inputs; give them to compile(), or shapes='auto'")
-        with self._model_lock:
+        if self._shapes == "error" and not is_ahead:
+            raise UsageError("the model is not compiled for such inputs; give them to cgc.compile(), or shapes='auto'")
+        with _export.LOCK:
             if not (program := find()):
-                exported = self._export(tensors, constants, batch)
-                program = self._save(exported, tensors)
-                self._programs[_form(tensors, constants, program.is_dynamic)] = program
+                if len(self._programs) >= self._limit:
+                    raise UsageError(f"the model is compiled for {len(self._programs)} forms of inputs, which is the limit; "
+                                     "give compile() a larger limit")
+                program, is_dynamic = self._export(tensors, constants, most)
+                self._programs[_form(tensors, constants, is_dynamic)] = program
         return program
 
-    def _export(self, tensors: dict[str, Any], constants: dict[str, Any], batch: int) -> Any:
-        if self._is_dynamic:
-            try:
-                return _export.export_program(self._model, "forward", tensors, batch, constants)
-            except UsageError:
-                fixed = _export.export_program(self._model, "forward", tensors, None, constants)
-                self._is_dynamic = False
-                return fixed
-        return _export.export_program(self._model, "forward", tensors, None, constants)
+    def _export(self, tensors: dict[str, Any], constants: dict[str, Any], most: int) -> tuple[_Program, bool]:
+        """The program, and whether its batch is dynamic."""
+        batch = _batch_of(tensors)
+        batched = [name for name, tensor in tensors.items() if tensor.dim() and len(tensor) == batch]
+        if self._is_dynamic and batched:
+            with contextlib.suppress(UsageError):
+                exported = _export.export_program(self._model, "forward", tensors, most, batched=batched, constants=constants)
+                return self._save(exported, tensors, _export.most_rows(most, batch), True), True
+        exported = _export.export_program(self._model, "forward", tensors, None, constants=constants)
+        program = self._save(exported, tensors, max(most, batch), False)
+        self._is_dynamic = False
+        return program, False
 
-    def _save(self, exported: Any, tensors: dict[str, Any]) -> _Program:
+    def _save(self, exported: Any, tensors: dict[str, Any], most: int, is_dynamic: bool) -> _Program:
         import torch
-        path = Path(self._folder.name, f"{len(self._programs)}.pt2")
-        torch.export.save(exported, path)
-        rows = ["N"] if self._is_dynamic else []
-        inputs = {name: f"{name}={_name(tensor.dtype)}[{', '.join(map(str, [*rows, *tensor.shape[len(rows):]]))}]"
-                  for name, tensor in tensors.items()}
         nodes = exported.graph.output_node().args[0]
         specs = exported.graph_signature.output_specs
-        leaves = [node.meta["val"].dtype if isinstance(node, torch.fx.Node) else node
+        values = [node.meta["val"] if isinstance(node, torch.fx.Node) else node
                   for node, spec in zip(nodes, specs) if spec.kind.name == "USER_OUTPUT"]
-        return _Program(inputs, path, self._is_dynamic, exported.call_spec.out_spec, leaves)
+        if not any(isinstance(value, torch.Tensor) for value in values):
+            raise UsageError("forward() returns no tensor")
+        if other := [value for value in values if not isinstance(value, (torch.Tensor, type(None)))]:
+            raise UsageError(f"forward() returns {other[0]}, which is no tensor; return tensors")
+        path = self._folder / f"{len(self._programs)}-{most}.pt2"
+        torch.export.save(exported, path)
+        inputs = {name: (str(tensor.dtype).removeprefix("torch."), _sizes(tensor, _batch_of(tensors), is_dynamic))
+                  for name, tensor in tensors.items()}
+        device = next((tensor.device.index for tensor in tensors.values() if tensor.device.type == "cuda"), None)
+        return _Program(inputs, path, most, exported.call_spec.out_spec, [getattr(value, "dtype", None) for value in values],
+                        device)
 
     def _compile_later(self, program: _Program, batch: int) -> None:
-        if program.has_failed or (program.pending and not program.pending.done()) or len(program.batches) >= self._limit:
+        if batch in program.failed or (program.pending and not program.pending.done()) or len(program.batches) >= self._limit:
             return
 
         def compile_it() -> None:
             try:
                 self._compile(program, [batch])
-            except Error as error:
-                program.has_failed = True
-                warnings.warn(f"cgc cannot compile {type(self._model).__name__}, which stays with torch: {error}", stacklevel=2)
+            except Exception as error:
+                program.failed.add(batch)
+                self._warn(error)
 
-        program.pending = self._worker.submit(compile_it)
+        with contextlib.suppress(RuntimeError):  # The interpreter is ending.
+            program.pending = self._worker.submit(compile_it)
+
+    def _warn(self, error: Exception) -> None:
+        warnings.warn(f"cgc does not run {type(self._model).__name__} for these inputs, which stays with torch: {error}",
+                      stacklevel=3)
+
+    def _answer(self, arguments: tuple, named: Mapping[str, Any]) -> Any:
+        """The model's own answer."""
+        import torch
+        with _export.LOCK, torch.no_grad():
+            return self._model(*arguments, **named)
 
     def _compile(self, program: _Program, batches: Sequence[int]) -> None:
         """Adds buckets to the plan of the program, and lets its session serve them."""
         with self._compile_lock:
-            batches = [batch for batch in batches if batch not in program.batches]
-            if not batches:
-                return
             begin = time.monotonic()
-            plan = program.path.with_suffix(f".{len(program.batches)}.cgplan")
-            command = ["compile", str(program.path), "-o", str(plan), *self._command]
-            if program.is_dynamic:
-                command += ["--batch", ",".join(map(str, batches))]
-            if program.plan:
-                command += ["--add-to", str(program.plan)]
-            done = _program.run(command)
-            if done.returncode:
-                raise error_of(done.returncode, done.stderr.strip())
-            if program.session:
-                program.session.update(plan)
-            else:
-                program.session = load(plan, executor=self._executor)
-            if program.plan:
-                program.plan.unlink()
-            program.plan, program.seconds = plan, program.seconds + time.monotonic() - begin
-            program.batches = sorted({*program.batches, *batches})
+            missing = [batch for batch in batches if batch not in program.batches]
+            for some in [missing] if program.takes_rows else [[batch] for batch in missing]:
+                if some:
+                    self._add_buckets(program, some)
+            program.seconds += time.monotonic() - begin
+
+    def _add_buckets(self, program: _Program, batches: list[int]) -> None:
+        plan = program.path.with_suffix(f".{len(program.batches)}.cgplan")
+        command = ["compile", str(program.path), "-o", str(plan), *self._command]
+        for name, (dtype, sizes) in program.inputs.items():
+            given = ",".join(str(batches[0] if size == "N" else size) for size in sizes)
+            command += ["--input", f"{name}={SHORT_DTYPES[dtype]}[{given}]"]
+        if program.takes_rows:
+            command += ["--batch", ",".join(map(str, batches))]
+        if program.plan:
+            command += ["--add-to", str(program.plan)]
+        done = _program.run(command)
+        if done.returncode:
+            raise error_of(done.returncode, done.stderr.strip() or f"the program cgc ended with status {done.returncode}")
+        if program.session:
+            program.session.update(plan)
+        else:
+            program.session = load(plan, executor=self._executor, device=program.device, max_batch=program.most)
+        if program.plan:
+            program.plan.unlink()
+        program.plan = plan
+        program.batches = sorted({*program.batches, *batches})
 
     def _run(self, program: _Program, tensors: dict[str, Any]) -> Any:
         import torch
         session = program.session
         assert session is not None
-        infos = session.entries["forward"].inputs
-        results = session.run("forward", {info.name: tensors[info.name].detach().to(getattr(torch, info.dtype)).contiguous()
-                                          for info in infos})
+        results = session.run("forward", {info.name: _dense(tensors[info.name], getattr(torch, info.dtype))
+                                          for info in session.entries["forward"].inputs})
         given = iter(results if isinstance(results, tuple) else (results,))
         # Of the dtypes of the model, whatever the precision of the plan is.
-        leaves = [next(given).to(leaf) if isinstance(leaf, torch.dtype) else leaf for leaf in program.leaves]
+        leaves = [None if dtype is None else next(given).to(dtype) for dtype in program.leaves]
         return torch.utils._pytree.tree_unflatten(leaves, program.tree)
+
+
+def _remove(folder: Path, process: int) -> None:
+    if os.getpid() == process:  # Not in a fork.
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _dense(tensor: Any, dtype: Any) -> Any:
+    return tensor.detach().resolve_conj().resolve_neg().to(dtype).contiguous()
+
+
+def _batch_of(tensors: dict[str, Any]) -> int:
+    """The first dimension of the first input that has one; 1 if none has."""
+    return next((tensor.shape[0] for tensor in tensors.values() if tensor.dim()), 1)
+
+
+def _sizes(tensor: Any, batch: int, is_dynamic: bool) -> list[int | str]:
+    """The sizes, with "N" for a dynamic batch."""
+    return ["N", *tensor.shape[1:]] if is_dynamic and tensor.dim() and len(tensor) == batch else list(tensor.shape)
 
 
 def _form(tensors: dict[str, Any], constants: dict[str, Any], is_dynamic: bool) -> tuple:
     """What calls that one program serves have in common."""
-    first = 1 if is_dynamic else 0
-    return (is_dynamic, tuple((name, tensor.dtype, tuple(tensor.shape[first:])) for name, tensor in tensors.items()),
-            tuple((name, type(value).__name__, value) for name, value in sorted(constants.items())))
-
-
-def _name(dtype: Any) -> str:
-    return str(dtype).removeprefix("torch.")
+    import torch
+    batch = _batch_of(tensors)
+    kinds = sorted({tensor.device.type for tensor in tensors.values()})
+    autocast = [(kind, torch.get_autocast_dtype(kind)) for kind in kinds if torch.is_autocast_enabled(kind)]
+    return (tuple((name, tensor.dtype, tensor.device, *_sizes(tensor, batch, is_dynamic)) for name, tensor in tensors.items()),
+            tuple((name, type(value).__name__, repr(value)) for name, value in sorted(constants.items())), *autocast)

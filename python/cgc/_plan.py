@@ -12,8 +12,9 @@ Shape = tuple[int, ...]
 
 _NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64", "i64": "int64", "i32": "int32",
           "i16": "int16", "i8": "int8", "u8": "uint8", "bool": "bool"}
-#: The dtypes of plans, as NumPy and torch call them.
-DTYPES = frozenset(_NAMES.values())
+#: The dtypes of plans, as NumPy and torch call them, and as the program cgc does.
+SHORT_DTYPES = {name: short for short, name in _NAMES.items()}
+DTYPES = frozenset(SHORT_DTYPES)
 
 
 @dataclasses.dataclass(frozen=True)
