@@ -37,7 +37,10 @@ TEST_F(Help, VersionNamesWhatItWasBuiltWith) {
 TEST_F(Help, WrongUsageExitsWith2) {
   expectError(cgc({"frobnicate"}), 2, {"error", "--help"});
   expectError(cgc({"inspect", "--frobnicate", "x"}), 2, {"--frobnicate", "cgc inspect --help"});
-  expectError(cgc({"compile", "model.pt", "-o", "x"}), 2, {"--input"});
+  writeFile(folder / "model.pt", "not an exported program");
+  expectError(cgc({"compile", "model.pt", "-o", "x"}), 2, {"--input is required"});
+  fs::remove(folder / "model.pt");
+  expectError(cgc({"compile", "missing.pt2", "-o", "x"}), 3, {"'missing.pt2' does not exist"});
   expectError(cgc({"run", "p.cgplan", "--executor", "magic"}), 2, {"--executor", "graph"});
   expectError(cgc({"compile", "m.pt", "-o", "o", "--imput", "x=f32[1]"}), 2,
               {"no option '--imput'; did you mean '--input'?", "cgc compile --help"});
