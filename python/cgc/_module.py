@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _export, _program
-from ._errors import Error, UsageError, error_of
+from ._errors import Error, UsageError
 from ._plan import SHORT_DTYPES
 from ._session import Session, load
 
@@ -120,16 +120,16 @@ class CompiledModule:
         return self._answer(arguments, named)
 
     def compile(self, inputs: Mapping[str, Any], batch: Sequence[int]) -> None:
-        """Compiles for inputs of this form, by the names of forward()'s parameters, and these batches now."""
+        """Compiles for inputs of this form, by the names of forward()'s parameters, and these batches [that of the inputs] now."""
         try:
             tensors, constants = self._bind((), inputs)
         except TypeError as error:
             raise UsageError(f"the inputs do not fit forward(): {error}") from None
-        batches = sorted(set(batch))
-        if batches and batches[0] < 1:
+        given = _batch_of(tensors)
+        batches = sorted(set(batch)) or [given]
+        if batches[0] < 1:
             raise UsageError(f"batch is {batches[0]}; it must be at least 1")
         program = self._program_of(tensors, constants, batches[-1], is_ahead=True)
-        given = _batch_of(tensors)
         if batches != [given] and not any("N" in sizes for _, sizes in program.inputs.values()):
             raise UsageError(f"the model fixes its batch, and the inputs have one of {given}; leave batch out")
         self._compile(program, batches)
@@ -277,9 +277,7 @@ class CompiledModule:
             command += ["--batch", ",".join(map(str, batches))]
         if program.plan:
             command += ["--add-to", str(program.plan)]
-        done = _program.run(command)
-        if done.returncode:
-            raise error_of(done.returncode, done.stderr.strip() or f"the program cgc ended with status {done.returncode}")
+        _program.run(command)
         if program.session:
             program.session.update(plan)
         else:

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ._errors import error_of
+
 #: The program. Its libraries lie beside it.
 PROGRAM = str(Path(__file__).with_name("cgc"))
 
@@ -17,10 +19,12 @@ def main() -> None:
     os.execve(PROGRAM, ["cgc", *sys.argv[1:]], environment())
 
 
-def run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Runs the program with these arguments, and returns its status and output."""
-    return subprocess.run([PROGRAM, *arguments], env=environment(), stdin=subprocess.DEVNULL, capture_output=True,
+def run(arguments: Sequence[str]) -> None:
+    """Runs the program with these arguments. Raises its error."""
+    done = subprocess.run([PROGRAM, *arguments], env=environment(), stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, errors="replace")
+    if done.returncode:
+        raise error_of(done.returncode, done.stderr.strip() or f"the program cgc ended with status {done.returncode}")
 
 
 def environment() -> dict[str, str]:
