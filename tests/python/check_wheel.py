@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 #: What the virtual environment without torch holds besides the wheel: its dependencies and the tests'.
 PACKAGES = ("numpy", "nanobind-backend", "pytest", "pluggy", "iniconfig", "packaging", "Pygments")
 #: The tests that need torch. All others run without.
-WITH_TORCH = HERE / "test_torch.py"
+WITH_TORCH = (HERE / "test_module.py", HERE / "test_torch.py")
 MAX_BYTES = 25_000_000
 
 
@@ -79,10 +79,10 @@ def main():
     run(sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", site, wheel)
     over = {"PYTHONPATH": str(site)}
     run(sys.executable, HERE / "make_plans.py", plans, **over)
-    run(sys.executable, *pytest, WITH_TORCH, **over)
+    run(sys.executable, *pytest, *WITH_TORCH, **over)
 
     python = make_environment(args.folder / "venv", wheel)
-    run(python, "-I", *pytest, HERE, f"--ignore={WITH_TORCH}")
+    run(python, "-I", *pytest, HERE, *(f"--ignore={file}" for file in WITH_TORCH))
 
 
 main()

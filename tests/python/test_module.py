@@ -1,0 +1,243 @@
+"""Compiled modules: they compute what the model does, at every batch and form of its arguments."""
+import contextlib
+import copy
+import math
+import pickle
+import threading
+import time
+import warnings
+
+import cgc
+import pytest
+import torch
+from cgc import _program
+from numpy.testing import assert_allclose
+from torch import nn
+
+TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
+
+
+class Forms(nn.Module):
+    """Arguments by name, a constant that changes the computation, and outputs in a dict and a tuple."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.linear = nn.Linear(4, 3)
+
+    def forward(self, x, mask=None, *, scale=1.0, nested=False):
+        y = self.linear(x) * scale
+        if mask is not None:
+            y = y * mask
+        return {"y": y, "rest": (y.sum(1), None)} if nested else y
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_a_compiled_module_is_called_like_the_model(target):
+    model, x = Forms().eval(), torch.randn(5, 4)
+    fast = cgc.compile(model, target=target, shapes="wait", executor="reference" if target == "cuda" else "graph")
+    assert repr(fast) == "<cgc.CompiledModule of Forms: nothing is compiled yet>"
+    with torch.no_grad():
+        for batch in (5, 1, 3):
+            assert_allclose(fast(x[:batch]), model(x[:batch]), **TOLERANCE)
+        mask = torch.rand(5, 3)
+        assert_allclose(fast(x, mask=mask, scale=2.0), model(x, mask, scale=2.0), **TOLERANCE)
+        got, want = fast(x=x, nested=True), model(x, nested=True)
+    assert got.keys() == want.keys() and got["rest"][1] is None
+    assert_allclose(got["rest"][0], want["rest"][0], **TOLERANCE)
+    assert "x=float32[N, 4] for batches [1, 3, 5]" in repr(fast)
+
+
+def test_a_compiled_module_has_the_models_dtypes_and_no_gradients():
+    model, x = Forms().eval(), torch.randn(5, 4, requires_grad=True)
+    fast = cgc.compile(model, precision="bf16", target="cuda", executor="reference", shapes="wait")
+    y = fast(x)
+    assert y.dtype == torch.float32 and not y.requires_grad
+    assert_allclose(y, model(x).detach(), atol=0.05)
+    assert (y != model(x)).any()  # It is rounded.
+
+
+def test_a_compiled_module_answers_while_it_compiles(monkeypatch):
+    """The first calls are the model's own, those after the compilation the plan's."""
+    compiled, begun = threading.Event(), threading.Event()
+    run = _program.run
+
+    def slow(arguments):
+        begun.set()
+        assert compiled.wait(60)
+        return run(arguments)
+
+    monkeypatch.setattr(_program, "run", slow)
+    model, x = Forms().eval(), torch.randn(5, 4)
+    fast = cgc.compile(model, target="cuda", executor="reference")
+    for _ in range(3):
+        assert_allclose(fast(x), model(x).detach(), rtol=0)
+    assert begun.wait(60) and "for batches []" in repr(fast)
+    compiled.set()
+    fast._worker.shutdown()
+    assert "for batches [5]" in repr(fast)
+    model.linear.weight.data.zero_()  # The plan has the weights from before.
+    assert (fast(x)[:, 0] != model.linear.bias[0]).all()
+
+
+def test_a_compiled_module_that_cgc_cannot_compile_stays_with_torch():
+    class Unsupported(nn.Module):
+        def forward(self, x):
+            return torch.linalg.svdvals(x)
+
+    model, x = Unsupported().eval(), torch.randn(3, 4)
+    fast = cgc.compile(model, target="cuda", executor="reference")
+    with pytest.warns(UserWarning, match="(?s)does not run Unsupported for these inputs, which stays with torch.*svdvals"):
+        assert_allclose(fast(x), model(x), rtol=0)
+        fast._worker.shutdown()
+    assert_allclose(fast(x), model(x), rtol=0)  # It does not try again.
+
+
+def test_a_model_that_fixes_its_batch_is_compiled_for_each():
+    class Fixed(nn.Module):
+        def forward(self, x):
+            return x * 2 if len(x) == 2 else x * 3
+
+    fast = cgc.compile(Fixed().eval(), target="cuda", executor="reference", shapes="wait")
+    for batch, factor in ((2, 2), (4, 3), (2, 2), (1, 3)):
+        assert_allclose(fast(torch.ones(batch, 3)), torch.full((batch, 3), float(factor)))
+
+
+def test_an_input_without_the_batch_keeps_its_sizes():
+    class Masked(nn.Module):
+        def forward(self, x, mask):
+            return x.transpose(1, 2) @ mask
+
+    model = Masked().eval()
+    fast = cgc.compile(model, target="cuda", executor="reference", shapes="wait")
+    for batch, size in ((5, 3), (3, 3), (2, 3), (1, 3), (4, 1), (1, 1), (3, 1)):  # The batch may be the mask's size by chance.
+        x, mask = torch.randn(batch, size, 4), torch.randn(size, 2)
+        assert_allclose(fast(x, mask), model(x, mask), **TOLERANCE)
+
+
+def module_of(function):
+    class Module(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.tensor([1.0, 2.0, 3.0]))
+
+        def forward(self, *, x, y=None, k=0.0):
+            return function(self, x, y, k)
+
+    return Module().eval()
+
+
+@contextlib.contextmanager
+def autocast():
+    with torch.autocast("cpu", torch.bfloat16):
+        yield
+
+
+X, Y = torch.arange(12.0).reshape(4, 3) - 5, torch.arange(12.0).reshape(4, 3) ** 2
+ONE_ROW = torch.full((1, 3), 5.0)
+
+
+@pytest.mark.parametrize("function, calls", [
+    # torch.export takes one tensor given twice for one input.
+    (lambda m, x, y, k: x * 2 - y, [{"x": X, "y": X}, {"x": X, "y": Y}]),
+    (lambda m, x, y, k: x.view(4, -1) * 2 - y, [{"x": X, "y": X}, {"x": X, "y": Y}]),
+    # It takes a condition on the batch for what it is with most batches.
+    (lambda m, x, y, k: x * 2 if x.shape[0] == 1 else x + 1, [{"x": X}, {"x": ONE_ROW}, {"x": X}]),
+    (lambda m, x, y, k: x * 2 if x.shape[0] == 1 else x + 1, [{"x": ONE_ROW}, {"x": X}]),
+    (lambda m, x, y, k: (x * m.weight).sum(1, keepdim=True).squeeze(), [{"x": X}, {"x": ONE_ROW}]),
+    (lambda m, x, y, k: x * 2 if x.shape[0] > 100 else x + 1, [{"x": X}, {"x": X.repeat(50, 1)}]),
+    (lambda m, x, y, k: x * m.weight, [{"x": X[:0]}, {"x": X}, {"x": X[:0]}, {"x": X[:2]}]),
+    (lambda m, x, y, k: x * m.weight + y, [{"x": ONE_ROW, "y": ONE_ROW}, {"x": X, "y": ONE_ROW}, {"x": X, "y": Y}]),
+    (lambda m, x, y, k: x * math.copysign(1, k), [{"x": X}, {"x": X, "k": -0.0}, {"x": X, "k": 2.0}]),
+    (lambda m, x, y, k: x @ m.weight, [{"x": torch._neg_view(X)}, {"x": X.T.contiguous().T}]),
+])
+def test_a_compiled_module_computes_what_the_model_does(function, calls):
+    model = module_of(function)
+    for shapes in ("wait", "auto"):
+        fast = cgc.compile(model, target="cuda", executor="reference", shapes=shapes)
+        for _ in range(2):
+            for call in calls:
+                got, want = fast(**call), model(**call).detach()
+                assert got.shape == want.shape
+                assert_allclose(got, want, **TOLERANCE)
+                while any(program.pending and not program.pending.done() for program in fast._programs.values()):
+                    time.sleep(0.01)
+
+
+def test_a_weight_may_be_an_input():
+    model = module_of(lambda m, x, y, k: x * 2 - y * m.weight)
+    fast = cgc.compile(model, target="cuda", executor="reference", shapes="wait")
+    for y in (model.weight, torch.ones(3)):
+        assert_allclose(fast(x=X, y=y), model(x=X, y=y).detach(), **TOLERANCE)
+
+
+def test_a_compiled_module_follows_autocast():
+    model = nn.Linear(3, 3).eval()
+    fast = cgc.compile(model, target="cuda", executor="reference", shapes="wait")
+    for context in (contextlib.nullcontext, autocast, contextlib.nullcontext):
+        with context(), torch.no_grad():
+            got, want = fast(X), model(X)
+        assert got.dtype == want.dtype
+        assert_allclose(got.float(), want.float(), atol=0.05 if context is autocast else 1e-5)
+
+
+@pytest.mark.parametrize("function", [lambda m, x, y, k: x * 2 if x.sum() > 0 else x, lambda m, x, y, k: (x * 2, x.shape[0]),
+                                      lambda m, x, y, k: ()])
+def test_what_cannot_be_exported_stays_with_torch(function):
+    model = module_of(function)
+    fast = cgc.compile(model, target="cuda", executor="reference")
+    with pytest.warns(UserWarning, match="which stays with torch"):
+        got = fast(x=X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for result in (got, fast(x=X)):
+            torch.testing.assert_close(result, model(x=X))
+    with pytest.raises(cgc.UsageError, match="torch.export cannot export|no tensor"):
+        cgc.compile(model, target="cuda", executor="reference", shapes="wait")(x=X)
+
+
+def test_the_limit_bounds_the_forms():
+    fast = cgc.compile(module_of(lambda m, x, y, k: x + k), target="cuda", executor="reference", shapes="wait", limit=2)
+    for k in (1.0, float("nan"), float("nan")):
+        fast(x=X, k=k)
+    with pytest.raises(cgc.UsageError, match="compiled for 2 forms of inputs, which is the limit"):
+        fast(x=X, k=3.0)
+
+
+def test_a_file_for_a_batch_of_1_that_the_model_treats_otherwise(tmp_path):
+    model = module_of(lambda m, x, y, k: x * 2 if x.shape[0] == 1 else x + 1)
+    with pytest.raises(cgc.UsageError, match="something else with a batch of 1"):
+        cgc.compile(model, {"x": X}, output=tmp_path / "never.cgplan", batch=[1, 4])
+
+
+def test_a_module_compiled_ahead_of_time(tmp_path):
+    model, x = Forms().eval(), torch.randn(9, 4)
+    fast = cgc.compile(model, x[:1], batch=(1, 8), target="cuda", executor="reference", shapes="error")
+    for batch in (1, 3, 8, 9):
+        assert_allclose(fast(x[:batch]), model(x[:batch]).detach(), **TOLERANCE)
+    with cgc.load(fast.save(tmp_path / "forms.cgplan"), executor="reference") as session:
+        assert_allclose(session.run("forward", x), model(x).detach(), **TOLERANCE)
+    with pytest.raises(cgc.UsageError, match="not compiled for such inputs"):
+        fast(x, mask=torch.ones(9, 3))
+
+
+def test_what_a_compiled_module_refuses():
+    fast = cgc.compile(Forms().eval(), target="cpu", shapes="wait")
+    for copy_it in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(cgc.UsageError, match="cannot be pickled or copied"):
+            copy_it(fast)
+    with pytest.raises(cgc.UsageError, match="compiled for 0 forms of inputs"):
+        fast.save("never.cgplan")
+    with pytest.raises(cgc.UsageError, match="argument 'x' of forward.. is list"):
+        fast([torch.ones(2, 4)])
+    with pytest.raises(cgc.UsageError, match="no argument of forward.. is a tensor"):
+        fast(1.0)
+    with pytest.raises(TypeError, match="missing a required argument: 'x'"):
+        fast()
+    for option, value in (("shapes", "all"), ("target", "tpu"), ("precision", "half"), ("executor", "gpu")):
+        with pytest.raises(cgc.UsageError, match=f"{option} is '{value}'; give one of"):
+            cgc.compile(Forms().eval(), **{option: value})
+    with pytest.raises(cgc.UsageError, match="batch needs inputs"):
+        cgc.compile(Forms().eval(), batch=(1, 8))
+    with pytest.raises(cgc.UsageError, match="give output="):
+        cgc.compile(Forms().eval(), entries=["forward"])
