@@ -298,10 +298,15 @@ void Specializer::visitOutput(Node &node) {
   std::vector<std::string> names;
   const std::vector<std::string> given = graph_.outputNames();
   bool named = !given.empty();
+  const size_t outputs = node.args().size() - graph_.stateWrites().size(); // States come last.
   for (auto [i, output] : llvm::enumerate(node.args())) {
     Arg arg = output;
     resolve(arg);
-    const std::string position = node.args().size() > 1 ? std::to_string(i) : "";
+    if (i >= outputs) {
+      flat.push_back(std::move(arg));
+      continue;
+    }
+    const std::string position = outputs > 1 ? std::to_string(i) : "";
     flatten(arg, given.empty() ? position : given[i], node, flat, names, named);
   }
   if (flat.empty() && !diagnostics_.hasErrors())
