@@ -129,6 +129,24 @@ CGC_C_API size_t cgc_plan_tensor_count(const cgc_plan *plan, size_t entry, cgc_i
 CGC_C_API cgc_code cgc_plan_tensor(const cgc_plan *plan, size_t entry, size_t bucket, cgc_io io,
                                    size_t index, cgc_tensor_info *info, cgc_error **error);
 
+/* A tensor that a training plan keeps from one run to the next (docs/training.md). The pointers
+ * live as long as the plan. */
+typedef struct cgc_state_info {
+  size_t struct_size;
+  const char *name; /* That of the model for a parameter or a buffer. */
+  const char *role; /* "parameter", "buffer", "optimizer", "control", "average", "gradient" or
+                       "copy". */
+  cgc_dtype dtype;
+  int32_t rank;
+  const int64_t *sizes;
+} cgc_state_info;
+
+/* The number of states; 0 if the plan keeps none. */
+CGC_C_API size_t cgc_plan_state_count(const cgc_plan *plan);
+/* Describes a state. CGC_USAGE if there is none. */
+CGC_C_API cgc_code cgc_plan_state(const cgc_plan *plan, size_t index, cgc_state_info *info,
+                                  cgc_error **error);
+
 /* One arena and one limit for all sessions that are created with the pool: the arena is as large as
  * the largest of theirs, not the sum, and runs that share it follow one another on the device.
  * `memory` and `device` say which memory: that of GPU `device`, or the host's, where `device` is

@@ -87,3 +87,20 @@ cgc_code cgc_plan_tensor(const cgc_plan *plan, size_t entry, size_t bucket, cgc_
                     info, "cgc_tensor_info");
   });
 }
+
+size_t cgc_plan_state_count(const cgc_plan *plan) {
+  return plan ? plan->plan->data().states.size() : 0;
+}
+
+cgc_code cgc_plan_state(const cgc_plan *plan, size_t index, cgc_state_info *info,
+                        cgc_error **error) {
+  return call(error, [&]() -> Status {
+    CGC_TRY(require(plan, "plan"));
+    if (index >= plan->plan->data().states.size())
+      return {Code::Usage, "the plan has no state of index " + std::to_string(index)};
+    const State &state = plan->plan->data().states[index];
+    return toCaller({0, state.name.c_str(), stateRoleName(state.role).data(),
+                     cgc_dtype(state.dtype), int32_t(state.sizes.size()), state.sizes.data()},
+                    info, "cgc_state_info");
+  });
+}

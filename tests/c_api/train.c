@@ -72,6 +72,30 @@ static int leaveResult(cgc_trainer *trainer) {
   return 0;
 }
 
+/* The plan lists the states that the trainer reads by name. */
+static int checkStates(const cgc_plan *plan) {
+  size_t parameters = 0, found = 0;
+  cgc_state_info info = CGC_INIT(cgc_state_info);
+  for (size_t i = 0; i < cgc_plan_state_count(plan); ++i) {
+    SUCCEEDS(cgc_plan_state(plan, i, &info, &error));
+    parameters += strcmp(info.role, "parameter") == 0;
+    if (strcmp(info.name, "layers.0.weight") == 0) {
+      CHECK(strcmp(info.role, "parameter") == 0 && info.dtype == CGC_F32 && info.rank == 2);
+      CHECK(info.sizes[0] == weight_sizes[0] && info.sizes[1] == weight_sizes[1]);
+      ++found;
+    }
+    if (strcmp(info.name, "optimizer:step") == 0) {
+      CHECK(strcmp(info.role, "control") == 0 && info.dtype == CGC_I64 && info.rank == 0);
+      ++found;
+    }
+  }
+  CHECK(parameters == 4 && found == 2);
+  CHECK(cgc_plan_state_count(NULL) == 0);
+  FAILS(cgc_plan_state(NULL, 0, &info, &error), CGC_USAGE, "plan is null");
+  FAILS(cgc_plan_state(plan, 1000, &info, &error), CGC_USAGE, "no state of index 1000");
+  return 0;
+}
+
 static int hasNoResult(cgc_trainer *trainer) {
   cgc_step_result result;
   size_t count = 1;
@@ -188,6 +212,8 @@ int main(int argc, char **argv) {
       x[i][k] = (float)((i * 7 + k * k * 3) % 11) / 11 - 0.5f;
   }
   SUCCEEDS(cgc_plan_load(argv[1], &plan, &error));
+  if (checkStates(plan))
+    return 1;
   FAILS(cgc_trainer_create(NULL, NULL, &trainer, &error), CGC_USAGE, "plan is null");
   options.steps_in_flight = 4096;
   FAILS(cgc_trainer_create(plan, &options, &trainer, &error), CGC_USAGE, "steps in flight");
