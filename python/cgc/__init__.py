@@ -1,13 +1,15 @@
-"""Runs models that cgc compiled: launch plans, replayed as CUDA graphs.
+"""Runs and trains models that cgc compiled: launch plans, replayed as CUDA graphs.
 
     import cgc
     session = cgc.load("clip.cgplan", device=0)
     features = session.run("encode_image", images)  # f32[N,3,224,224] -> f32[N,512]
 
     fast = cgc.compile(model.eval(), precision="fp16")  # Called like the model.
+    step = cgc.train(model.train(), example, optimizer="adamw,lr=5e-4")  # step(batch) trains.
 
 load() gives a Session, which takes any batch from any thread. NumPy arrays go in and come out; torch tensors and other
-arrays with DLPack are used in place. compile() makes a plan of a torch module, or a module that compiles itself.
+arrays with DLPack are used in place. compile() makes a plan of a torch module, or a module that compiles
+itself; train() makes a Trainer of a module that computes a loss.
 """
 from ._compile import compile
 from ._errors import (BusyError, Code, DeviceError, Error, InvalidFileError, OutOfMemoryError, UnsupportedError,
@@ -16,7 +18,8 @@ from ._module import CompiledModule
 from ._plan import Bucket, Entry, TensorInfo
 from ._runtime import version as _version
 from ._session import Session, load
+from ._train import Trainer, train
 
 __version__ = _version()
 __all__ = ["Bucket", "BusyError", "Code", "CompiledModule", "DeviceError", "Entry", "Error", "InvalidFileError",
-           "OutOfMemoryError", "Session", "TensorInfo", "UnsupportedError", "UsageError", "compile", "load"]
+           "OutOfMemoryError", "Session", "TensorInfo", "Trainer", "UnsupportedError", "UsageError", "compile", "load", "train"]

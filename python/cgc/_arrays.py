@@ -25,6 +25,10 @@ def new_like(array: Any, shape: tuple[int, ...], dtype: str, what: str, gpu: int
     if gpu is not None:
         raise UsageError(f"{what} cannot be made: the inputs are on GPU {gpu}, and only torch tensors are made there; "
                          "give out=")
+    return new_numpy(shape, dtype, what)
+
+
+def new_numpy(shape: tuple[int, ...], dtype: str, what: str) -> Any:
     return numpy.empty(shape, _numpy_dtype(dtype, what))
 
 

@@ -59,18 +59,13 @@ def compile(model: torch.nn.Module,
     Raises the error of the program cgc, which compiles; DeviceError if torch is missing; UsageError if torch cannot export
     the model.
     """
-    try:
-        import torch
-    except ImportError:
-        raise DeviceError("cgc.compile needs torch, which exports the model; pip install "
-                          f"torch=={TORCH_VERSION}") from None
+    torch = import_torch()
     if exporter not in ("export", "trace", "script"):
         raise UsageError(f"exporter is {exporter!r}; give 'export', 'trace' or 'script'")
-    _check_model(model)
+    check_model(model)
     if isinstance(entries, str):
         entries = [entries]
-    if batch is not None:
-        batch = [operator.index(each) for each in (batch if isinstance(batch, Sequence) else [batch])]
+    batch = batches_of(batch)
     is_scripted = isinstance(model, torch.jit.ScriptModule)
     if output is None:
         if is_scripted or entries or exporter != "export":
@@ -80,8 +75,8 @@ def compile(model: torch.nn.Module,
         module = CompiledModule(model, precision=precision, target=target, shapes=shapes, limit=limit, executor=executor,
                                 options=options)
         if inputs is not None:
-            given = {name: _tensor(name, value) for name, value in _by_name(model, inputs).items()}
-            module.compile(given, batch or ())
+            given = {name: tensor(name, value) for name, value in by_name(model, inputs).items()}
+            module.compile(given, batch)
         elif batch:
             raise UsageError("batch needs inputs: examples of what forward() takes; without them, calls decide")
         return module
@@ -90,10 +85,8 @@ def compile(model: torch.nn.Module,
     target = target or "cuda"
     if not is_scripted and entries is None:
         entries = ["forward"]
-    named = {name: _tensor(name, value) for name, value in _by_name(model, inputs).items()}
-    command = ["-o", os.fspath(output), "--target", target, "--quiet"]
-    for name, tensor in named.items():
-        command += ["--input", f"{name}={_dtype(name, tensor)}[{','.join(map(str, tensor.shape))}]"]
+    named = {name: tensor(name, value) for name, value in by_name(model, inputs).items()}
+    command = ["-o", os.fspath(output), "--target", target, "--quiet", *input_options(named)]
     for option, values in (("--batch", batch), ("--entry", entries), ("--precision", precision and [precision])):
         if values:
             command += [option, ",".join(map(str, values))]
@@ -102,12 +95,21 @@ def compile(model: torch.nn.Module,
             paths = [Path(folder, "model.pt")]
             _export.torch_script(model, named, entries, exporter).save(str(paths[0]))
         else:
-            paths = _export.save_programs(model, named, entries or (), batch or (), Path(folder))
+            paths = _export.save_programs(model, named, entries or (), batch, Path(folder))
         _program.run(["compile", *map(str, paths), *command, *options])
     return Path(output)
 
 
-def _check_model(model: Any) -> None:
+def import_torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise DeviceError(f"torch, which exports the model, is missing; pip install torch=={TORCH_VERSION}") from None
+    return torch
+
+
+def check_model(model: Any, is_training: bool = False) -> None:
+    """UsageError for what cannot be exported, and for a module in the other mode."""
     import torch
     if not isinstance(model, torch.nn.Module):
         raise UsageError(f"the model is {type(model).__name__}; give a torch.nn.Module")
@@ -117,11 +119,27 @@ def _check_model(model: Any) -> None:
     if isinstance(model, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)):
         raise UsageError(f"the model is {type(model).__name__}, which spreads a batch over devices; give the module in it "
                          "(model.module)")
-    if model.training:
+    if model.training and not is_training:
         raise UsageError("the model is in training mode; call model.eval() first")
+    if is_training and not model.training:
+        raise UsageError("the model is in evaluation mode; call model.train(), and eval() on the parts that stay so")
 
 
-def _tensor(name: str, value: Any) -> Any:
+def batches_of(batch: int | Sequence[int] | None) -> list[int]:
+    given = [] if batch is None else batch if isinstance(batch, Sequence) else [batch]
+    return [operator.index(each) for each in given]
+
+
+def input_options(tensors: Mapping[str, Any]) -> list[str]:
+    """The options --input of the program."""
+    options = []
+    for name, given in tensors.items():
+        options += ["--input", f"{name}={_dtype(name, given)}[{','.join(map(str, given.shape))}]"]
+    return options
+
+
+def tensor(name: str, value: Any) -> Any:
+    """The tensor of an example input. UsageError if torch makes none of it."""
     import torch
     try:
         return torch.as_tensor(value)
@@ -130,7 +148,8 @@ def _tensor(name: str, value: Any) -> Any:
                          "tensor or a NumPy array") from None
 
 
-def _by_name(model: Any, inputs: Any) -> dict[str, Any]:
+def by_name(model: Any, inputs: Any) -> dict[str, Any]:
+    """Example inputs by the names of forward()'s parameters."""
     if isinstance(inputs, Mapping):
         return dict(inputs)
     arguments = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
@@ -141,8 +160,8 @@ def _by_name(model: Any, inputs: Any) -> dict[str, Any]:
     return dict(zip(names, arguments))
 
 
-def _dtype(name: str, tensor: Any) -> str:
-    dtype = str(tensor.dtype).removeprefix("torch.")
+def _dtype(name: str, given: Any) -> str:
+    dtype = str(given.dtype).removeprefix("torch.")
     if dtype not in SHORT_DTYPES:
         raise UsageError(f"input '{name}' is {dtype}, which no plan has; give one of {', '.join(SHORT_DTYPES)}")
     return SHORT_DTYPES[dtype]

@@ -46,10 +46,11 @@ def most_rows(wanted: int, batch: int) -> int:
 
 def export_program(model: Any, entry: str, inputs: dict[str, Any], max_batch: int | None, *,
                    batched: Collection[str] | None = None, constants: Mapping[str, Any] = MappingProxyType({}),
-                   checks_one_row: bool = True) -> Any:
+                   checks_one_row: bool = True, min_batch: int = 1, is_training: bool = False) -> Any:
     """The torch.export.ExportedProgram of a method with these inputs and constants. With `max_batch`, dimension 0 of all
-    inputs, or of those in `batched`, is dynamic, up to most_rows(). UsageError if torch cannot export it, or if the program
-    computes something else for one row than the model, and `checks_one_row`."""
+    inputs, or of those in `batched`, is dynamic, from `min_batch` to most_rows(). UsageError if torch cannot export it, or if
+    the program computes something else for one row than the model, and `checks_one_row`; a model in training mode changes with
+    each computation, and is not compared."""
     import torch
 
     # torch takes a tensor that is given twice for one input, and a parameter for itself.
@@ -58,15 +59,15 @@ def export_program(model: Any, entry: str, inputs: dict[str, Any], max_batch: in
     if max_batch is not None:
         names = [name for name, tensor in inputs.items() if tensor.dim() and len(tensor) and (batched is None or name in batched)]
         # All examples need one batch. torch would fix that of one row, and take one of at most 2 for one of 2.
-        batch = max([2, *(len(inputs[name]) for name in names)])
-        rows = torch.export.Dim("batch", min=1, max=most_rows(max_batch, batch))
+        batch = max([2, min_batch, *(len(inputs[name]) for name in names)])
+        rows = torch.export.Dim("batch", min=min_batch, max=most_rows(max_batch, batch))
         inputs = {name: tensor[torch.arange(batch) % len(tensor)] if name in names else tensor
                   for name, tensor in inputs.items()}
         shapes = {name: {0: rows} if name in names else None for name in inputs}
-    with LOCK, _failures("torch.export cannot export the model", _last_lines), torch.no_grad():
+    with LOCK, _failures("torch.export cannot export the model", _last_lines), torch.set_grad_enabled(is_training):
         with _as(model, "forward", entry, list(inputs), constants):
             program = torch.export.export(model, (), inputs, dynamic_shapes=shapes, strict=False)
-        if names and checks_one_row:
+        if names and checks_one_row and not is_training:
             # torch also takes a condition on the batch for what it is with other batches than 1.
             one = {name: tensor[:1] if name in names else tensor for name, tensor in inputs.items()}
             got = program.module()(**one)
@@ -76,6 +77,29 @@ def export_program(model: Any, entry: str, inputs: dict[str, Any], max_batch: in
                 raise UsageError("the model does something else with a batch of 1 than with others; compile it for this batch "
                                  "alone")
     return program
+
+
+class Outputs:
+    """What a program returns: a tree of tensors and None."""
+
+    def __init__(self, program: Any):
+        import torch
+        nodes = program.graph.output_node().args[0]
+        values = [node.meta["val"] if isinstance(node, torch.fx.Node) else node
+                  for node, spec in zip(nodes, program.graph_signature.output_specs) if spec.kind.name == "USER_OUTPUT"]
+        if not any(isinstance(value, torch.Tensor) for value in values):
+            raise UsageError("forward() returns no tensor")
+        if other := [value for value in values if not isinstance(value, (torch.Tensor, type(None)))]:
+            raise UsageError(f"forward() returns {other[0]}, which is no tensor; return tensors")
+        self._tree = program.call_spec.out_spec
+        self._dtypes = [getattr(value, "dtype", None) for value in values]
+
+    def rebuild(self, tensors: Sequence[Any]) -> Any:
+        """The tree with these tensors, in the dtypes of the model, whatever the precision of the plan is."""
+        import torch
+        given = iter(tensors)
+        leaves = [None if dtype is None else next(given).to(dtype) for dtype in self._dtypes]
+        return torch.utils._pytree.tree_unflatten(leaves, self._tree)
 
 
 def _ranks(outputs: Any) -> list[int]:
@@ -113,14 +137,15 @@ def torch_script(model: Any, inputs: dict[str, Any], entries: Sequence[str] | No
 
 def _given_of_each(model: Any, entries: Sequence[str], inputs: dict[str, Any]) -> dict[str, list[str]]:
     """The names of the inputs that each entry takes, in its order."""
-    given = {entry: _given(model, entry, inputs) for entry in entries}
-    if unknown := [name for name in inputs if not any(name in names for names in given.values())]:
-        raise UsageError(f"{' and '.join(f'{entry}()' for entry in given)} of the model take{'s' * (len(given) == 1)} no "
+    names_of = {entry: given(model, entry, inputs) for entry in entries}
+    if unknown := [name for name in inputs if not any(name in names for names in names_of.values())]:
+        raise UsageError(f"{' and '.join(f'{entry}()' for entry in names_of)} of the model take{'s' * (len(names_of) == 1)} no "
                          f"input '{unknown[0]}'")
-    return given
+    return names_of
 
 
-def _given(model: Any, entry: str, inputs: dict[str, Any]) -> list[str]:
+def given(model: Any, entry: str, inputs: dict[str, Any]) -> list[str]:
+    """The names of the inputs that the entry takes, in its order. UsageError if it needs others."""
     if not hasattr(model, entry):
         raise UsageError(f"the model has no method '{entry}'")
     parameters = inspect.signature(getattr(model, entry)).parameters

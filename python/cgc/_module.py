@@ -35,8 +35,7 @@ class _Program:
     inputs: dict[str, tuple[str, list[int | str]]]  #: Dtype and sizes of each, "N" for a dynamic batch.
     path: Path  #: The exported program.
     most: int  #: The largest batch that it is exported for.
-    tree: Any  #: torch's TreeSpec of the outputs.
-    leaves: list[Any]  #: Of the tree: the torch.dtype of a tensor, or None.
+    outputs: _export.Outputs
     device: int | None  #: The GPU of the inputs, if they are on one.
     batches: list[int] = dataclasses.field(default_factory=list)
     is_chosen: bool = False  #: Whether compile() was given the batches: others run in them.
@@ -120,7 +119,7 @@ class CompiledModule:
         return self._answer(arguments, named)
 
     def compile(self, inputs: Mapping[str, Any], batch: Sequence[int]) -> None:
-        """Compiles for inputs of this form, by the names of forward()'s parameters, and these batches [that of the inputs] now."""
+        """Compiles now, for inputs of this form, by the names of forward()'s parameters, and these batches [that of the inputs]."""
         try:
             tensors, constants = self._bind((), inputs)
         except TypeError as error:
@@ -217,21 +216,13 @@ class CompiledModule:
 
     def _save(self, exported: Any, tensors: dict[str, Any], most: int, is_dynamic: bool) -> _Program:
         import torch
-        nodes = exported.graph.output_node().args[0]
-        specs = exported.graph_signature.output_specs
-        values = [node.meta["val"] if isinstance(node, torch.fx.Node) else node
-                  for node, spec in zip(nodes, specs) if spec.kind.name == "USER_OUTPUT"]
-        if not any(isinstance(value, torch.Tensor) for value in values):
-            raise UsageError("forward() returns no tensor")
-        if other := [value for value in values if not isinstance(value, (torch.Tensor, type(None)))]:
-            raise UsageError(f"forward() returns {other[0]}, which is no tensor; return tensors")
+        outputs = _export.Outputs(exported)
         path = self._folder / f"{len(self._programs)}-{most}.pt2"
         torch.export.save(exported, path)
         inputs = {name: (str(tensor.dtype).removeprefix("torch."), _sizes(tensor, _batch_of(tensors), is_dynamic))
                   for name, tensor in tensors.items()}
         device = next((tensor.device.index for tensor in tensors.values() if tensor.device.type == "cuda"), None)
-        return _Program(inputs, path, most, exported.call_spec.out_spec, [getattr(value, "dtype", None) for value in values],
-                        device)
+        return _Program(inputs, path, most, outputs, device)
 
     def _compile_later(self, program: _Program, batch: int) -> None:
         if batch in program.failed or (program.pending and not program.pending.done()) or len(program.batches) >= self._limit:
@@ -293,10 +284,7 @@ class CompiledModule:
         assert session is not None
         results = session.run("forward", {info.name: _dense(tensors[info.name], getattr(torch, info.dtype))
                                           for info in session.entries["forward"].inputs})
-        given = iter(results if isinstance(results, tuple) else (results,))
-        # Of the dtypes of the model, whatever the precision of the plan is.
-        leaves = [None if dtype is None else next(given).to(dtype) for dtype in program.leaves]
-        return torch.utils._pytree.tree_unflatten(leaves, program.tree)
+        return program.outputs.rebuild(results if isinstance(results, tuple) else (results,))
 
 
 def _remove(folder: Path, process: int) -> None:

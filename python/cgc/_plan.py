@@ -10,10 +10,11 @@ from . import _runtime
 Size = Union[int, str]
 Shape = tuple[int, ...]
 
-_NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64", "i64": "int64", "i32": "int32",
+#: The dtypes of plans, as NumPy and torch call them, by the names of the program cgc.
+NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64", "i64": "int64", "i32": "int32",
           "i16": "int16", "i8": "int8", "u8": "uint8", "bool": "bool"}
-#: The dtypes of plans, as NumPy and torch call them, and as the program cgc does.
-SHORT_DTYPES = {name: short for short, name in _NAMES.items()}
+#: The reverse of NAMES.
+SHORT_DTYPES = {name: short for short, name in NAMES.items()}
 DTYPES = frozenset(SHORT_DTYPES)
 
 
@@ -91,7 +92,7 @@ def _entry(name: str, any_batch: bool, buckets) -> Entry:
                     shape[dim] = "*"
             if batch_dim >= 0:
                 shape[batch_dim] = "N"
-            tensors.append(TensorInfo(tensor, _NAMES[dtype], tuple(shape)))
+            tensors.append(TensorInfo(tensor, NAMES[dtype], tuple(shape)))
         return tuple(tensors)
 
     def bucket(inputs, outputs) -> Bucket:

@@ -12,7 +12,7 @@ from . import _arrays, _libraries, _runtime
 from ._errors import UsageError
 from ._plan import DTYPES, Entry, PlanShapes, TensorInfo
 
-_EXECUTORS = {"graph": 0, "stream": 1, "reference": 2}  # cgc_executor of cgc.h
+EXECUTORS = {"graph": 0, "stream": 1, "reference": 2}  # cgc_executor of cgc.h
 _LOG_LEVELS = ("info", "warning", "error")  # cgc_log_level of cgc.h
 _CAPTURES = {"creation": 0, "first_use": 1}
 Path = Union[str, "os.PathLike[str]"]
@@ -22,8 +22,8 @@ Arrays = Any  # An array, a sequence of arrays in the plan's order, or a mapping
 def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int = 1, max_batch: int | None = None,
          max_waiting: int | None = None, timeout: float | None = None, executor: str = "graph",
          capture: str = "creation", captured_contexts: int = 0, threads: int = 0, memory_limit: int = 0,
-         seed: int = 0, aten_path: Path = "", cublaslt_path: Path = "", reference_path: Path = "", op_libraries: Sequence[Path] = (),
-         fallback: Path = "", log: Callable[[str, str], object] | None = None) -> Session:
+         seed: int = 0, aten_path: Path = "", cublaslt_path: Path = "", reference_path: Path = "",
+         op_libraries: Sequence[Path] = (), fallback: Path = "", log: Callable[[str, str], object] | None = None) -> Session:
     """Loads the plan file at `path` and makes it ready for requests.
 
     device: the GPU or GPUs, by index; None is GPU 0 for a plan that runs on GPUs, and the only value for others.
@@ -49,16 +49,16 @@ def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int
     Imports torch if the plan or `fallback` needs LibTorch and torch is installed. Touches a GPU only for a plan that
     runs on one.
     """
-    plan = _load_plan(path)
+    plan = load_plan(path)
     if fallback:
         _libraries.import_torch()
     devices = _devices(device)
     with _libraries.naming_torch(plan.needs_libtorch or bool(fallback)):
         session = _runtime.Session(
-            plan, executor=_choice("executor", executor, _EXECUTORS), devices=devices,
+            plan, executor=choice("executor", executor, EXECUTORS), devices=devices,
             contexts=_at_least_one("contexts", contexts), threads=threads,
             max_batch=_at_least_one("max_batch", max_batch), max_waiting=_at_least_one("max_waiting", max_waiting),
-            timeout_ms=_milliseconds(timeout), capture_on_first_use=_choice("capture", capture, _CAPTURES),
+            timeout_ms=_milliseconds(timeout), capture_on_first_use=choice("capture", capture, _CAPTURES),
             memory_limit=memory_limit, captured_contexts=captured_contexts, seed=seed, aten_path=os.fspath(aten_path),
             cublaslt_path=os.fspath(cublaslt_path) or _libraries.cublaslt(), reference_path=os.fspath(reference_path),
             op_libraries=[os.fspath(library) for library in op_libraries], fallback_model=os.fspath(fallback),
@@ -103,12 +103,12 @@ class Session:
         """
         handle = _arrays.stream_handle(stream)
         info = self._entry(entry)
-        given = _in_order(inputs, info.inputs, "input", entry)
+        given = in_order(inputs, info.inputs, "input", entry)
         for array, tensor in zip(given, info.inputs):
-            _check_dtype(array, tensor, entry)
+            check_dtype(array, tensor, entry)
         sources = [_runtime.Tensor(array, f"input '{tensor.name}' of entry '{entry}'", False)
                    for array, tensor in zip(given, info.inputs)]
-        outputs = self._outputs(info, given, sources, handle) if out is None else _in_order(out, info.outputs,
+        outputs = self._outputs(info, given, sources, handle) if out is None else in_order(out, info.outputs,
                                                                                             "output", entry)
         targets = [_runtime.Tensor(array, f"output '{tensor.name}' of entry '{entry}'", True)
                    for array, tensor in zip(outputs, info.outputs)]
@@ -134,7 +134,7 @@ class Session:
         It is uploaded and captured beside the traffic. The call returns when the last request of the present plan is
         done. If it fails, the present plan stays.
         """
-        plan = _load_plan(path)
+        plan = load_plan(path)
         shapes = PlanShapes(plan)
         with self._updating:
             self._session.update(plan)
@@ -145,7 +145,7 @@ class Session:
 
         UsageError names the first difference.
         """
-        self._session.swap_weights(_load_plan(path))
+        self._session.swap_weights(load_plan(path))
 
     def stats(self) -> dict[str, int]:
         """What the session has done since it was loaded: the members of cgc_session_stats in cgc.h."""
@@ -208,14 +208,14 @@ class Session:
                                      f"device={tensor.gpu}")
 
 
-def _load_plan(path: Path) -> _runtime.Plan:
+def load_plan(path: Path) -> _runtime.Plan:
     plan = _runtime.Plan(os.fspath(path))
     if plan.needs_libtorch:
         _libraries.import_torch()
     return plan
 
 
-def _in_order(arrays: Arrays, infos: tuple[TensorInfo, ...], kind: str, entry: str) -> list[Any]:
+def in_order(arrays: Arrays, infos: tuple[TensorInfo, ...], kind: str, entry: str) -> list[Any]:
     """The arrays in the plan's order."""
     names = [info.name for info in infos]
     if isinstance(arrays, Mapping):
@@ -229,7 +229,7 @@ def _in_order(arrays: Arrays, infos: tuple[TensorInfo, ...], kind: str, entry: s
     return arrays
 
 
-def _check_dtype(array: Any, info: TensorInfo, entry: str) -> None:
+def check_dtype(array: Any, info: TensorInfo, entry: str) -> None:
     """UsageError, with the conversion, for an array of a library that says its dtype."""
     dtype = str(getattr(array, "dtype", info.dtype)).removeprefix("torch.")
     if dtype in DTYPES and dtype != info.dtype:
@@ -240,7 +240,7 @@ def _check_dtype(array: Any, info: TensorInfo, entry: str) -> None:
                          f"array.{convert}")
 
 
-def _choice(name: str, value: str, choices: dict) -> Any:
+def choice(name: str, value: str, choices: dict) -> Any:
     if value not in choices:
         raise UsageError(f"{name} is {value!r}; give one of {', '.join(choices)}")
     return choices[value]

@@ -2,6 +2,7 @@
 // it.
 #include "raise.h"
 #include "session.h"
+#include "trainer.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -39,6 +40,7 @@ NB_MODULE(_runtime, m) {
   nb::class_<Plan>(m, "Plan")
       .def(nb::init<const char *>(), "path"_a)
       .def_prop_ro("entries", &Plan::entries)
+      .def_prop_ro("states", &Plan::states)
       .def_prop_ro("needs_libtorch", &Plan::needsLibTorch);
 
   nb::class_<Tensor>(m, "Tensor")
@@ -59,4 +61,24 @@ NB_MODULE(_runtime, m) {
       .def("reset", &Session::reset)
       .def("close", &Session::close)
       .def_prop_ro("closed", &Session::closed);
+
+  nb::class_<Trainer>(m, "Trainer")
+      .def(nb::init<const Plan &, const nb::kwargs &>(), "plan"_a, "options"_a)
+      .def("step", &Trainer::step, "inputs"_a, "stream"_a)
+      .def("accumulate", &Trainer::accumulate, "inputs"_a, "stream"_a)
+      .def("update", &Trainer::update, "stream"_a)
+      .def("poll", &Trainer::poll)
+      .def("wait", &Trainer::wait)
+      .def("evaluate", &Trainer::evaluate, "inputs"_a, "outputs"_a, "stream"_a)
+      .def("set", &Trainer::set, "name"_a, "values"_a)
+      .def("read", &Trainer::read, "name"_a, "to"_a)
+      .def("write", &Trainer::write, "name"_a, "source"_a)
+      .def("save", &Trainer::save, "folder"_a)
+      .def("load", &Trainer::load, "folder"_a, "any_plan"_a)
+      .def("load_model", &Trainer::loadModel, "path"_a)
+      .def("reset", &Trainer::reset)
+      .def("memory", &Trainer::memory)
+      .def_prop_ro("step_number", &Trainer::stepNumber)
+      .def_prop_ro("micro_batches", &Trainer::microBatches)
+      .def_prop_ro("non_finite", &Trainer::nonFinite);
 }

@@ -1,4 +1,4 @@
-// Plan: a loaded plan file and the description of its entries.
+// Plan: a loaded plan file and the description of its entries and states.
 #include "plan.h"
 
 #include "raise.h"
@@ -8,6 +8,13 @@ namespace nb = nanobind;
 namespace cgc_python {
 namespace {
 
+nb::tuple sizesOf(int32_t rank, const int64_t *sizes) {
+  nb::list list;
+  for (int32_t d = 0; d < rank; ++d)
+    list.append(sizes[d]);
+  return nb::tuple(list);
+}
+
 /// Describes the inputs or outputs of a bucket.
 nb::tuple tensorsOf(const cgc_plan *plan, size_t entry, size_t bucket, cgc_io io) {
   nb::list tensors;
@@ -15,11 +22,8 @@ nb::tuple tensorsOf(const cgc_plan *plan, size_t entry, size_t bucket, cgc_io io
     cgc_tensor_info info = CGC_INIT(cgc_tensor_info);
     cgc_error *error = nullptr;
     check(cgc_plan_tensor(plan, entry, bucket, io, i, &info, &error), error);
-    nb::list sizes;
-    for (int32_t d = 0; d < info.rank; ++d)
-      sizes.append(info.sizes[d]);
-    tensors.append(
-        nb::make_tuple(info.name, cgc_dtype_name(info.dtype), nb::tuple(sizes), info.batch_dim));
+    tensors.append(nb::make_tuple(info.name, cgc_dtype_name(info.dtype),
+                                  sizesOf(info.rank, info.sizes), info.batch_dim));
   }
   return nb::tuple(tensors);
 }
@@ -44,6 +48,18 @@ nb::tuple Plan::entries() const {
                                   nb::tuple(buckets)));
   }
   return nb::tuple(entries);
+}
+
+nb::tuple Plan::states() const {
+  nb::list states;
+  for (size_t i = 0; i < cgc_plan_state_count(get()); ++i) {
+    cgc_state_info info = CGC_INIT(cgc_state_info);
+    cgc_error *error = nullptr;
+    check(cgc_plan_state(get(), i, &info, &error), error);
+    states.append(nb::make_tuple(info.name, info.role, cgc_dtype_name(info.dtype),
+                                 sizesOf(info.rank, info.sizes)));
+  }
+  return nb::tuple(states);
 }
 
 } // namespace cgc_python

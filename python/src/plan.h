@@ -1,4 +1,4 @@
-// Plan: a loaded plan file and the description of its entries.
+// Plan: a loaded plan file and the description of its entries and states.
 #pragma once
 
 #include <cgc.h>
@@ -18,6 +18,8 @@ public:
   /// A tuple for each entry: (name, takes any batch, buckets). A bucket is (inputs, outputs), and
   /// each of those a tuple of (name, dtype, sizes, batch dimension or -1).
   nanobind::tuple entries() const;
+  /// A tuple of (name, role, dtype, sizes) for each state of a training plan.
+  nanobind::tuple states() const;
   bool needsLibTorch() const { return cgc_plan_needs_libtorch(plan_.get()); }
 
 private:

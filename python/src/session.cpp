@@ -2,13 +2,9 @@
 #include "session.h"
 
 #include "raise.h"
+#include "structures.h"
 
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
-
-#include <deque>
 #include <mutex>
-#include <utility>
 
 namespace nb = nanobind;
 
@@ -25,47 +21,6 @@ void callLog(void *log, cgc_log_level level, const char *message) {
     error.discard_as_unraisable("the log of a cgc.Session");
   }
 }
-
-/// Reads keyword arguments. A member that is not given keeps its default.
-class Options final {
-public:
-  explicit Options(const nb::kwargs &given) : given_(given) {}
-
-  template <class T> void take(const char *name, T &member) {
-    if (!given_.contains(name))
-      return;
-    ++taken_;
-    if (!nb::try_cast(given_[name], member))
-      throw nb::type_error(("the option '" + std::string(name) + "' has the wrong type").c_str());
-  }
-  void take(const char *name, cgc_executor &member) {
-    int number = member;
-    take(name, number);
-    member = cgc_executor(number);
-  }
-  /// The text lives as long as the reader.
-  void take(const char *name, const char *&member) {
-    std::string &text = texts_.emplace_back();
-    take(name, text);
-    member = text.c_str();
-  }
-  void takeAll(const char *name, std::vector<const char *> &member) {
-    std::vector<std::string> all;
-    take(name, all);
-    for (std::string &text : all)
-      member.push_back(texts_.emplace_back(std::move(text)).c_str());
-  }
-  /// TypeError if an option is given that nothing took.
-  void finish() const {
-    if (taken_ != given_.size())
-      throw nb::type_error("an option of the session is unknown");
-  }
-
-private:
-  const nb::kwargs &given_;
-  size_t taken_ = 0;
-  std::deque<std::string> texts_; ///< Whose elements stay where they are.
-};
 
 } // namespace
 
@@ -131,11 +86,7 @@ template <class Call> void Session::use(const Call &call) const {
 
 void Session::run(const char *entry, const std::vector<const Tensor *> &inputs,
                   const std::vector<const Tensor *> &outputs, uintptr_t stream) {
-  std::vector<cgc_tensor> in, out;
-  for (const Tensor *tensor : inputs)
-    in.push_back(tensor->view());
-  for (const Tensor *tensor : outputs)
-    out.push_back(tensor->view());
+  const std::vector<cgc_tensor> in = viewsOf(inputs), out = viewsOf(outputs);
   use([&](cgc_session *session, cgc_error **error) {
     return cgc_session_run(session, entry, in.data(), in.size(), out.data(), out.size(),
                            reinterpret_cast<void *>(stream), error);
@@ -176,15 +127,7 @@ nb::dict Session::memory() const {
   use([&](cgc_session *session, cgc_error **error) {
     return cgc_session_get_memory(session, &report, error);
   });
-  nb::dict named;
-  named["weights"] = report.weights;
-  named["arenas"] = report.arenas;
-  named["io"] = report.io;
-  named["graphs"] = report.graphs;
-  named["workspace"] = report.workspace;
-  named["peak"] = report.peak;
-  named["states"] = report.states;
-  return named;
+  return named(report);
 }
 
 std::string Session::metrics(const char *name) const {

@@ -140,4 +140,11 @@ std::optional<int> Tensor::gpu() const {
   return view_.memory == CGC_GPU ? std::optional(device_) : std::nullopt;
 }
 
+std::vector<cgc_tensor> viewsOf(const std::vector<const Tensor *> &tensors) {
+  std::vector<cgc_tensor> views;
+  for (const Tensor *tensor : tensors)
+    views.push_back(tensor->view());
+  return views;
+}
+
 } // namespace cgc_python

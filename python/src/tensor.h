@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <variant>
+#include <vector>
 
 namespace cgc_python {
 
@@ -40,5 +41,8 @@ private:
   cgc_tensor view_ = {};
   int device_ = 0;
 };
+
+/// The views, in order. They live as long as the tensors.
+std::vector<cgc_tensor> viewsOf(const std::vector<const Tensor *> &tensors);
 
 } // namespace cgc_python

@@ -159,6 +159,11 @@ def module(block):
     python(f"import cgc\nimport torch\nmodel = torch.nn.Linear(4, 2)\nimages = torch.randn(2, 4)\n{block}")
 
 
+def training(block):
+    python(f"import cgc\nimport torch\nfeatures, labels = torch.randn(4, 512), torch.arange(4)\nloader = [(features, labels)] * 3\n{block}"
+           "assert step.step_number == 3\n")
+
+
 def step(block):
     shell(f"cat > block.py <<'EOF'\nimport torch\nx = y = torch.rand(4, 1024)\n{block}EOF\n.venv/bin/python block.py\n")
 
@@ -232,6 +237,7 @@ BLOCKS = {
     "find_package(cgc REQUIRED COMPONENTS runtime)\nadd_executable": run_plan,
     ".venv/bin/python examples/training/mlp.py": shell,
     "class Step(torch.nn.Module):": step,
+    "class Classifier(torch.nn.Module):": training,
     "#include \"runtime/train/trainer.h\"": cpp("train.cpp", TRAIN),
     "CGC_ASSIGN_OR_RETURN(cgc::Session session": cpp("serve.cpp", SERVE),
     "cgc::SessionOptions options;": cpp("call_host.cpp", CALL_HOST),

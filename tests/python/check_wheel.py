@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 #: What the virtual environment without torch holds besides the wheel: its dependencies and the tests'.
 PACKAGES = ("numpy", "nanobind-backend", "pytest", "pluggy", "iniconfig", "packaging", "Pygments")
 #: The tests that need torch. All others run without.
-WITH_TORCH = (HERE / "test_module.py", HERE / "test_torch.py")
+WITH_TORCH = (HERE / "test_module.py", HERE / "test_torch.py", HERE / "test_train.py")
 MAX_BYTES = 25_000_000
 
 

@@ -3,7 +3,7 @@
 tiny.cgplan, tiny_16.cgplan, other.cgplan: the module Tiny for cuda, without LibTorch, which the reference executor runs;
 with buckets of 1 and 4 rows, the same and 16, and the first with other weights. half.cgplan, bfloat.cgplan: in these
 precisions. host.cgplan: for cpu, which needs LibTorch, and model.pt its TorchScript. tiny.pt2: its image tower, exported.
-expected.npz: inputs and outputs of Tiny.
+train.cgplan: a training step for cuda. expected.npz: inputs and outputs of Tiny.
 """
 import sys
 from pathlib import Path
@@ -35,6 +35,11 @@ class Tiny(nn.Module):
         return image_features, text_features, image_features * text_features[:1]
 
 
+class Step(nn.Sequential):
+    def forward(self, x, y):
+        return nn.functional.cross_entropy(super().forward(x), y)
+
+
 def main():
     folder = Path(sys.argv[1])
     model, other = Tiny(seed=1).eval(), Tiny(seed=2).eval()
@@ -55,6 +60,10 @@ def main():
     rows = torch.export.Dim("rows", min=1, max=64)
     program = torch.export.export(model.image_tower, (example["image"],), dynamic_shapes=({0: rows},))
     torch.export.save(program, folder / "tiny.pt2")
+
+    step = Step(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 5)).train()
+    cgc.train(step, (torch.randn(6, 8), torch.arange(6) % 5), optimizer="adamw,lr=0.05", target="cuda", executor="reference",
+              output=folder / "train.cgplan")
 
     with torch.no_grad():
         inputs = {"image": torch.randn(40, 16), "text": torch.randint(50, (40, 5))}
