@@ -140,10 +140,10 @@ std::vector<std::string> keysOf(const Json &context, size_t count) {
   return names;
 }
 
-OutputTree tree(const Json &json, unsigned depth) {
+ValueTree tree(const Json &json, unsigned depth) {
   if (depth > kMaxArgumentDepth)
     throw Malformed{"the result of the program is nested too deep"};
-  OutputTree result;
+  ValueTree result;
   if (json.at("type").is_null())
     return result;
   result.isLeaf = false;
@@ -232,7 +232,7 @@ TensorMeta parseTensorMeta(const Json &json) {
   return meta;
 }
 
-OutputTree parseOutputTree(const std::string &text) {
+ValueTree parseTree(const std::string &text) {
   // [version, tree]
   return tree(Json::parse(text).at(1), 0);
 }

@@ -31,16 +31,16 @@ Result<ir::InputShapes> shapesOf(const Program &program) {
       continue;
     const auto meta = program.tensors.find(name->name);
     if (!name->isTensor || meta == program.tensors.end())
-      return refuseInput(name->name, "a number that the caller chooses; cgc takes tensors only: "
+      return refuseInput(input.name, "a number that the caller chooses; cgc takes tensors only: "
                                      "export the model with a constant there");
     if (!meta->second.dtype)
-      return refuseInput(name->name, "a " + meta->second.dtypeName +
+      return refuseInput(input.name, "a " + meta->second.dtypeName +
                                          " tensor, which cgc does not have; convert it before the "
                                          "export");
-    ir::InputShape shape{name->name, *meta->second.dtype, {}, {}};
+    ir::InputShape shape{input.name, *meta->second.dtype, {}, {}};
     for (const auto &[dim, size] : llvm::enumerate(meta->second.sizes)) {
       if (!size)
-        return refuseInput(name->name, "of a size in dimension " + std::to_string(dim) +
+        return refuseInput(input.name, "of a size in dimension " + std::to_string(dim) +
                                            " that is no multiple of one symbol plus a number; "
                                            "export the model with a torch.export.Dim there");
       shape.sizes.push_back(*size);
@@ -52,9 +52,9 @@ Result<ir::InputShapes> shapesOf(const Program &program) {
 }
 
 /// Counts the leaves of a tree.
-size_t leavesOf(const OutputTree &tree) {
+size_t leavesOf(const ValueTree &tree) {
   size_t count = tree.isLeaf;
-  for (const OutputTree &element : tree.elements)
+  for (const ValueTree &element : tree.elements)
     count += leavesOf(element);
   return count;
 }

@@ -20,7 +20,7 @@ std::pair<std::string, const Json &> unionOf(const Json &json);
 /// Throw if `json` has another form. `depth`: lists around the argument.
 Argument parseArgument(const Json &json, unsigned depth = 0);
 TensorMeta parseTensorMeta(const Json &json);
-OutputTree parseOutputTree(const std::string &text);
+ValueTree parseTree(const std::string &text);
 
 /// Parses "Symbol('s0', positive=True, integer=True)", "Add(Mul(Integer(2), Symbol('s0')),
 /// Integer(1))" or "s0". None for an expression that is no linear function of one symbol.

@@ -24,6 +24,8 @@ InputSpec parseInput(const Json &json) {
   InputSpec input;
   if (kind == "user_input") {
     input.argument = parseArgument(spec.at("arg"));
+    if (const auto *value = std::get_if<Argument::Name>(&input.argument.value))
+      input.name = value->name;
     return input;
   }
   if (kind == "constant_input") {
@@ -70,6 +72,42 @@ std::optional<int64_t> parseEnd(const Json &range, const char *name) {
   return end.is_number_integer() ? std::optional(end.get<int64_t>()) : std::nullopt;
 }
 
+/// Appends a name for each leaf of an argument: that of the argument, or none within a tuple or
+/// dict.
+void appendNames(const ValueTree &argument, const std::string &name,
+                 std::vector<std::string> &names) {
+  if (argument.isLeaf)
+    names.push_back(name);
+  for (const ValueTree &element : argument.elements)
+    appendNames(element, "", names);
+}
+
+/// Gives arguments their names in the model, which differ from torch's in case alone. Arguments in
+/// tuples and dicts keep torch's.
+void nameInputs(const Json &signature, std::vector<InputSpec> &inputs) {
+  const auto spec = signature.find("in_spec"), given = signature.find("forward_arg_names");
+  if (spec == signature.end() || given == signature.end() || !given->is_array())
+    return;
+  const ValueTree tree = parseTree(spec->get<std::string>()); // (positional, by name)
+  if (tree.elements.size() != 2)
+    return;
+  const ValueTree &positional = tree.elements[0], &named = tree.elements[1];
+  std::vector<std::string> names;
+  for (size_t i = 0; i < positional.elements.size(); ++i)
+    appendNames(positional.elements[i], i < given->size() ? (*given)[i].get<std::string>() : "",
+                names);
+  for (size_t i = 0; i < named.elements.size(); ++i)
+    appendNames(named.elements[i], i < named.keys.size() ? named.keys[i] : "", names);
+  size_t next = 0;
+  for (InputSpec &input : inputs) {
+    if (input.kind == InputSpec::Kind::Tensor)
+      continue;
+    if (next < names.size() && llvm::StringRef(names[next]).equals_insensitive(input.name))
+      input.name = names[next];
+    ++next;
+  }
+}
+
 void checkVersion(const Json &json) {
   const Json &version = json.at("schema_version");
   const auto major = version.at("major").get<int64_t>(), minor = version.at("minor").get<int64_t>();
@@ -100,8 +138,11 @@ Program parse(const Json &json) {
     program.ranges[symbol] = {parseEnd(range, "min_val"), parseEnd(range, "max_val")};
   // Entry 0 is the program itself.
   for (const Json &call : module.at("module_call_graph"))
-    if (call.at("fqn").get<std::string>().empty() && !call.at("signature").is_null())
-      program.outputTree = parseOutputTree(call.at("signature").at("out_spec").get<std::string>());
+    if (const Json &signature = call.at("signature");
+        call.at("fqn").get<std::string>().empty() && !signature.is_null()) {
+      program.outputTree = parseTree(signature.at("out_spec").get<std::string>());
+      nameInputs(signature, program.inputs);
+    }
   return program;
 }
 

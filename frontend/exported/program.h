@@ -69,6 +69,7 @@ struct InputSpec {
   };
   Kind kind = Kind::User;
   Argument argument;
+  std::string name; ///< Of a User: what the model calls it.
   std::string target;
   std::string place;       ///< The path of a Tensor in the module that is made of the program.
   bool isConstant = false; ///< Of a Tensor: it has no name in the model.
@@ -94,11 +95,12 @@ struct TensorMeta {
   std::optional<ir::LinearSize> offset; ///< In elements, from the begin of the storage.
 };
 
-/// The structure of the program's result. A leaf has no elements and stands for one output.
-struct OutputTree {
+/// The structure of the program's arguments or of its result. A leaf has no elements and stands for
+/// one input or output.
+struct ValueTree {
   bool isLeaf = true;
   std::vector<std::string> keys; ///< Of a dict, one for each element.
-  std::vector<OutputTree> elements;
+  std::vector<ValueTree> elements;
 };
 
 struct Program {
@@ -107,7 +109,7 @@ struct Program {
   std::vector<Node> nodes;
   llvm::StringMap<TensorMeta> tensors; ///< By the name of the value. Never iterated.
   llvm::StringMap<ir::InputShapes::Range> ranges;
-  OutputTree outputTree;
+  ValueTree outputTree;
 };
 
 /// Parses the text of models/model.json. InvalidFile if it is no such text, if its schema is of

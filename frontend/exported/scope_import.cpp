@@ -54,14 +54,14 @@ void ScopeImporter::importRoot() {
   for (const InputSpec &input : state_.program.inputs)
     if (const auto *name = std::get_if<Argument::Name>(&input.argument.value);
         name && input.kind == InputSpec::Kind::User)
-      addInput(name->name);
+      addInput(name->name, input.name);
   importNodes();
   createOutput();
 }
 
 void ScopeImporter::importCallee() {
   for (const std::string &name : argumentsOf(scope_))
-    addInput(name);
+    addInput(name, name);
   importNodes();
   std::vector<Arg> outputs;
   for (const std::string &name : state_.uses.outputsOf(state_.program, scope_))
@@ -170,8 +170,8 @@ std::vector<std::string> ScopeImporter::argumentsOf(const Scope &scope) const {
   return names;
 }
 
-void ScopeImporter::addInput(llvm::StringRef name) {
-  args_[name] = graph_.placeholder(plainName(name), {}, {"", 0, path_})->result();
+void ScopeImporter::addInput(llvm::StringRef value, llvm::StringRef name) {
+  args_[value] = graph_.placeholder(plainName(name), {}, {"", 0, path_})->result();
 }
 
 void ScopeImporter::createOutput() {
@@ -183,7 +183,7 @@ void ScopeImporter::createOutput() {
   graph_.createOutput({std::move(output)}, loc);
 }
 
-Arg ScopeImporter::outputOf(const OutputTree &tree, size_t &next) {
+Arg ScopeImporter::outputOf(const ValueTree &tree, size_t &next) {
   if (tree.isLeaf) {
     while (state_.program.outputs[next].kind != OutputSpec::Kind::User)
       ++next;
@@ -191,7 +191,7 @@ Arg ScopeImporter::outputOf(const OutputTree &tree, size_t &next) {
     return output.isOk() ? *std::move(output) : Arg();
   }
   Arg::List keys, values;
-  for (const OutputTree &element : tree.elements) {
+  for (const ValueTree &element : tree.elements) {
     Arg value = outputOf(element, next);
     if (value.isNone())
       continue;

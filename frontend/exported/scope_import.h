@@ -59,9 +59,9 @@ private:
   void importCall(const Scope &scope);
   /// The values that the calls of `scope` pass to it: its weights are its own.
   std::vector<std::string> argumentsOf(const Scope &scope) const;
-  void addInput(llvm::StringRef name);
+  void addInput(llvm::StringRef value, llvm::StringRef name);
   void createOutput();
-  ir::Arg outputOf(const OutputTree &tree, size_t &next);
+  ir::Arg outputOf(const ValueTree &tree, size_t &next);
   ir::Arg lookup(llvm::StringRef name);
   ir::Arg readWeight(const WeightInput &weight);
   void bindName(llvm::StringRef name, ir::Arg arg);

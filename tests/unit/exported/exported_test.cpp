@@ -94,6 +94,35 @@ TEST_F(Exported, ShapesHaveRangesAndExamples) {
   EXPECT_EQ(shapes.ranges["s0"].most, 8);
 }
 
+TEST_F(Exported, ArgumentsHaveTheirNamesInTheModel) {
+  const auto leaf = json{{"type", nullptr}, {"context", nullptr}, {"children_spec", json::array()}};
+  const auto tree = [](const char *type, const json &context, const json &children) {
+    return json{{"type", type}, {"context", context.dump()}, {"children_spec", children}};
+  };
+  const auto tuple = [&](const json &children) {
+    return tree("builtins.tuple", nullptr, children);
+  };
+  const auto dict = [&](const json &keys, const json &children) {
+    return tree("builtins.dict", keys, children);
+  };
+  const json none = json::array(), one = json::array({leaf});
+  // By position, by name, within a tuple, and of a name that torch has replaced.
+  for (const auto &[positional, named, argument, expected] :
+       {std::tuple(tuple(one), dict(none, none), "X", "X"),
+        {tuple(none), dict(json::array({"X"}), one), "X", "X"},
+        {tuple(json::array({tuple(one)})), dict(none, none), "X", "x"},
+        {tuple(one), dict(none, none), "Y", "x"}}) {
+    SampleProgram sample;
+    json &signature = sample.program["graph_module"]["module_call_graph"][0]["signature"];
+    signature["in_spec"] = json::array({1, tuple(json::array({positional, named}))}).dump();
+    signature["forward_arg_names"] = json::array({argument});
+    auto imported = import(sample);
+    ASSERT_TRUE(imported.isOk()) << imported.status().message();
+    EXPECT_EQ(imported->shapes["forward"].inputs[0].name, expected) << signature["in_spec"];
+    EXPECT_EQ(imported->module->findGraph("forward")->inputs()[0]->name(), expected);
+  }
+}
+
 TEST_F(Exported, SeveralFilesAreMethodsThatShareEqualWeights) {
   auto imported = import({{"image", SampleProgram()}, {"text", SampleProgram()}});
   ASSERT_TRUE(imported.isOk()) << imported.status().message();
