@@ -11,6 +11,7 @@ load() gives a Session, which takes any batch from any thread. NumPy arrays go i
 arrays with DLPack are used in place. compile() makes a plan of a torch module, or a module that compiles
 itself; train() makes a Trainer of a module that computes a loss.
 """
+from . import openclip
 from ._compile import compile
 from ._errors import (BusyError, Code, DeviceError, Error, InvalidFileError, OutOfMemoryError, UnsupportedError,
                       UsageError)
@@ -22,4 +23,4 @@ from ._train import Trainer, train
 
 __version__ = _version()
 __all__ = ["Bucket", "BusyError", "Code", "CompiledModule", "DeviceError", "Entry", "Error", "InvalidFileError",
-           "OutOfMemoryError", "Session", "TensorInfo", "Trainer", "UnsupportedError", "UsageError", "compile", "load", "train"]
+           "OutOfMemoryError", "Session", "TensorInfo", "Trainer", "UnsupportedError", "UsageError", "compile", "load", "openclip", "train"]

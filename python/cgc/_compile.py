@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Union, overload
 
-from . import _export, _program
+from . import _cache, _export, _program
 from ._errors import DeviceError, UsageError
 from ._libraries import TORCH_VERSION
 from ._module import CompiledModule
@@ -86,18 +86,21 @@ def compile(model: torch.nn.Module,
     if not is_scripted and entries is None:
         entries = ["forward"]
     named = {name: tensor(name, value) for name, value in by_name(model, inputs).items()}
-    command = ["-o", os.fspath(output), "--target", target, "--quiet", *input_options(named)]
+    output = Path(output)
+    command = ["--target", target, "--quiet", *input_options(named)]
     for option, values in (("--batch", batch), ("--entry", entries), ("--precision", precision and [precision])):
         if values:
             command += [option, ",".join(map(str, values))]
+    command += options
     with tempfile.TemporaryDirectory(prefix="cgc-compile-") as folder:
         if is_scripted or exporter != "export":
-            paths = [Path(folder, "model.pt")]
-            _export.torch_script(model, named, entries, exporter).save(str(paths[0]))
+            path = Path(folder, "model.pt")
+            _export.torch_script(model, named, entries, exporter).save(str(path))
+            _program.run(["compile", str(path), "-o", str(output), *command])
         else:
             paths = _export.save_programs(model, named, entries or (), batch, Path(folder))
-        _program.run(["compile", *map(str, paths), *command, *options])
-    return Path(output)
+            _cache.compile_plan(paths, [_cache.digest(path) for path in paths], output, command)
+    return output
 
 
 def import_torch() -> Any:

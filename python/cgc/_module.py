@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _export, _program
+from . import _cache, _export
 from ._errors import Error, UsageError
 from ._plan import SHORT_DTYPES
 from ._session import Session, load
@@ -34,6 +34,7 @@ class _Program:
 
     inputs: dict[str, tuple[str, list[int | str]]]  #: Dtype and sizes of each, "N" for a dynamic batch.
     path: Path  #: The exported program.
+    digest: str  #: Of its content.
     most: int  #: The largest batch that it is exported for.
     outputs: _export.Outputs
     device: int | None  #: The GPU of the inputs, if they are on one.
@@ -41,6 +42,7 @@ class _Program:
     is_chosen: bool = False  #: Whether compile() was given the batches: others run in them.
     session: Session | None = None
     plan: Path | None = None
+    key: str = ""  #: Of the plan in the cache.
     pending: Future[None] | None = None
     failed: set[int] = dataclasses.field(default_factory=set)  #: Batches that cgc cannot compile.
     seconds: float = 0.0  #: Of compilation.
@@ -63,7 +65,8 @@ class CompiledModule:
 
     A call takes the arguments of forward() and returns what it returns, with new tensors on the device of the first input
     and without gradients. Any thread may call it; nothing else may call the model while it is exported, in the first call
-    with inputs of a new form. The weights are those of that call.
+    with inputs of a new form. The weights are those of that call: after a change, a
+    call warns, and refresh() takes the new ones.
     """
 
     def __init__(self, model: torch.nn.Module, *, precision: str | None, target: str, shapes: str, limit: int,
@@ -85,12 +88,19 @@ class CompiledModule:
         self._programs: dict[Any, _Program] = {}
         self._refused: set[Any] = set()  # Forms that stay with torch.
         self._is_dynamic = True  # Until torch cannot export the model with a dynamic batch.
+        self._ahead: list[tuple[Mapping[str, Any], Sequence[int]]] = []  # What compile() was given.
+        self._weights: list[Any] = []  # Of the programs, and their versions.
+        self._versions: list[int] = []
         self._compile_lock = threading.Lock()
         self._worker = ThreadPoolExecutor(1, "cgc-compile")
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         if os.getpid() != self._process:
             raise UsageError("the module was compiled before this process was forked; compile it in each process")
+        if self._versions != [weight._version for weight in self._weights]:
+            self._versions = [weight._version for weight in self._weights]
+            warnings.warn(f"the weights of {type(self._model).__name__} have changed since it was compiled, and its plans have "
+                          "the old ones; call refresh()", stacklevel=2)
         if self._shapes != "auto":
             tensors, constants = self._bind(arguments, named)
             if (batch := _batch_of(tensors)) == 0:
@@ -133,6 +143,16 @@ class CompiledModule:
             raise UsageError(f"the model fixes its batch, and the inputs have one of {given}; leave batch out")
         self._compile(program, batches)
         program.is_chosen = True
+        self._ahead.append((inputs, batch))
+
+    def refresh(self) -> None:
+        """Takes the present weights of the model: compiles for what compile() was given before it returns, and for the rest in
+        later calls."""
+        with _export.LOCK:
+            self._programs, self._refused, self._is_dynamic, self._weights, self._versions = {}, set(), True, [], []
+        ahead, self._ahead = self._ahead, []
+        for inputs, batch in ahead:
+            self.compile(inputs, batch)
 
     def save(self, path: Any) -> Path:
         """Writes the plan to a file for load(). UsageError unless the model is compiled for exactly one form of inputs."""
@@ -198,6 +218,10 @@ class CompiledModule:
                     raise UsageError(f"the model is compiled for {len(self._programs)} forms of inputs, which is the limit; "
                                      "give compile() a larger limit")
                 program, is_dynamic = self._export(tensors, constants, most)
+                if not self._weights:
+                    self._weights = [weight for weight in (*self._model.parameters(), *self._model.buffers())
+                                     if not weight.is_inference()]
+                    self._versions = [weight._version for weight in self._weights]
                 self._programs[_form(tensors, constants, is_dynamic)] = program
         return program
 
@@ -222,7 +246,7 @@ class CompiledModule:
         inputs = {name: (str(tensor.dtype).removeprefix("torch."), _sizes(tensor, _batch_of(tensors), is_dynamic))
                   for name, tensor in tensors.items()}
         device = next((tensor.device.index for tensor in tensors.values() if tensor.device.type == "cuda"), None)
-        return _Program(inputs, path, most, outputs, device)
+        return _Program(inputs, path, _cache.digest(path), most, outputs, device)
 
     def _compile_later(self, program: _Program, batch: int) -> None:
         if batch in program.failed or (program.pending and not program.pending.done()) or len(program.batches) >= self._limit:
@@ -260,15 +284,14 @@ class CompiledModule:
 
     def _add_buckets(self, program: _Program, batches: list[int]) -> None:
         plan = program.path.with_suffix(f".{len(program.batches)}.cgplan")
-        command = ["compile", str(program.path), "-o", str(plan), *self._command]
+        command = [*self._command]
         for name, (dtype, sizes) in program.inputs.items():
             given = ",".join(str(batches[0] if size == "N" else size) for size in sizes)
             command += ["--input", f"{name}={SHORT_DTYPES[dtype]}[{given}]"]
         if program.takes_rows:
             command += ["--batch", ",".join(map(str, batches))]
-        if program.plan:
-            command += ["--add-to", str(program.plan)]
-        _program.run(command)
+        program.key = _cache.compile_plan([program.path], [program.digest], plan, command,
+                                          base=(program.plan, program.key) if program.plan else None)
         if program.session:
             program.session.update(plan)
         else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 
 import numpy
 
-from . import _arrays, _compile, _export, _libraries, _optimizer, _program, _runtime
+from . import _arrays, _cache, _compile, _export, _libraries, _optimizer, _runtime
 from ._errors import UsageError
 from ._plan import NAMES, PlanShapes
 from ._session import EXECUTORS, check_dtype, choice, in_order, load_plan
@@ -88,8 +88,9 @@ def train(model: torch.nn.Module, inputs: Mapping[str, torch.Tensor] | Sequence[
     with tempfile.TemporaryDirectory(prefix="cgc-train-") as folder:
         exported, plan = Path(folder, "forward.pt2"), Path(output or Path(folder, "step.cgplan"))
         torch.export.save(program, exported)
-        _program.run(["compile", str(exported), "-o", str(plan), "--quiet", *command, *_compile.input_options(tensors),
-                      *(["--batch", ",".join(map(str, batches))] if batches else []), *options])
+        _cache.compile_plan([exported], [_cache.digest(exported)], plan,
+                            ["--quiet", *command, *_compile.input_options(tensors),
+                             *(["--batch", ",".join(map(str, batches))] if batches else []), *options])
         trainer = Trainer(plan, accumulate=accumulate, schedule=None if isinstance(schedule, str) else schedule, **settings)
     trainer._model = model
     trainer._positional = [name for name in _export.positional(model, "forward") if name in tensors]

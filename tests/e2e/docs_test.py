@@ -121,7 +121,7 @@ torch.jit.script(Model()).save("adapter.pt")
 
 
 def shell(block, **variables):
-    environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "OMP_NUM_THREADS": "1"} | variables
+    environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "OMP_NUM_THREADS": "1", "CGC_CACHE": "off"} | variables
     subprocess.run(["bash", "-euo", "pipefail", "-c", block], check=True, stdin=subprocess.DEVNULL, env=environment)
 
 
@@ -157,6 +157,11 @@ def session(block):
 
 def module(block):
     python(f"import cgc\nimport torch\nmodel = torch.nn.Linear(4, 2)\nimages = torch.randn(2, 4)\n{block}")
+
+
+def live(block):
+    python("import cgc\nimport open_clip\nimport torch\nclip_model = open_clip.create_model('ViT-B-32').eval()\n"
+           f"images = torch.randn(2, 3, 224, 224)\n{block}assert features.shape == (2, 32)\n")
 
 
 def training(block):
@@ -233,6 +238,8 @@ BLOCKS = {
     "import cgc\n": python,
     "session = cgc.load(": session,
     "fast = cgc.compile(": module,
+    "fast = torch.compile(": module,
+    "with cgc.openclip.accelerate(": live,
     "cgc::Status run(": lambda block: None,  # run_plan builds and runs it.
     "find_package(cgc REQUIRED COMPONENTS runtime)\nadd_executable": run_plan,
     ".venv/bin/python examples/training/mlp.py": shell,

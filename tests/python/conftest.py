@@ -1,10 +1,14 @@
 """Fixtures: the plans of make_plans.py, and arrays that DLPack describes wrongly."""
 import ctypes
+import os
 from pathlib import Path
 
 import cgc
 import numpy
 import pytest
+
+
+os.environ["CGC_CACHE"] = "off"  # Except in test_cache.py.
 
 
 def pytest_addoption(parser):

@@ -241,3 +241,37 @@ def test_what_a_compiled_module_refuses():
         cgc.compile(Forms().eval(), batch=(1, 8))
     with pytest.raises(cgc.UsageError, match="give output="):
         cgc.compile(Forms().eval(), entries=["forward"])
+
+
+class Names(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))
+
+    def forward(self, X, maskOfRows=None):
+        return X * self.weight if maskOfRows is None else X * self.weight * maskOfRows
+
+
+def test_arguments_keep_their_names_whatever_their_case(tmp_path):
+    model, x = Names().eval(), torch.rand(2, 3)
+    fast = cgc.compile(model, {"X": x, "maskOfRows": x}, target="cpu")
+    assert_allclose(fast(maskOfRows=x, X=x), (x * x).numpy())
+    plan = cgc.compile(model, {"X": x}, target="cpu", output=tmp_path / "names.cgplan")
+    with cgc.load(plan) as session:
+        assert [info.name for info in session.entries["forward"].inputs] == ["X"]
+
+
+def test_changed_weights_are_told_once_and_taken_by_refresh():
+    model, x = Names().eval(), torch.rand(2, 3)
+    fast = cgc.compile(model, x, target="cpu")
+    before = fast(x)
+    with torch.no_grad():
+        model.weight.mul_(3)
+    with pytest.warns(UserWarning, match="the weights of Names have changed.*refresh"):
+        assert_allclose(fast(x), before)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_allclose(fast(x), before)
+        fast.refresh()
+        assert "for batches [2]" in repr(fast)  # What was compiled ahead.
+        assert_allclose(fast(x), (x * 3).numpy())

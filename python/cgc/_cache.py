@@ -1,0 +1,123 @@
+"""The cache of plans on disk, which processes share: CGC_CACHE is its folder, or "off"; CGC_CACHE_GB is its limit."""
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+import threading
+import warnings
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import _program, _runtime
+from ._errors import Error
+
+_DEFAULT_GB = 20.0
+
+
+def digest(program: Path) -> str:
+    """Names the content of an exported program but its example inputs, which differ from process to process."""
+    content = hashlib.sha256()
+    with zipfile.ZipFile(program) as archive:
+        for member in sorted(archive.infolist(), key=lambda member: member.filename):
+            name = member.filename.split("/", 1)[-1]
+            if not name.startswith(("data/sample_inputs/", ".data/")):
+                content.update(f"{name}\0{member.file_size}\0".encode())
+                with archive.open(member) as file:
+                    while block := file.read(1 << 20):
+                        content.update(block)
+    return content.hexdigest()
+
+
+def compile_plan(programs: Sequence[Path], digests: Sequence[str], output: Path, options: Sequence[str], *,
+                 base: tuple[Path, str] | None = None) -> str:
+    """Compiles exported programs, whose digest() is given, to a plan file, or takes the plan from the cache. Returns a key
+    for the plan. `base` is a plan to add buckets to, and its key."""
+    text = "\0".join([*digests, *(path.name for path in programs), *options, base[1] if base else "", *_surroundings()])
+    key = hashlib.sha256(text.encode()).hexdigest()
+    folder = _folder(options)
+    entry = folder / f"{key}.cgplan" if folder else None
+    if entry and _take(entry, output):
+        return key
+    _program.run(["compile", *map(str, programs), "-o", str(output), *options, *(["--add-to", str(base[0])] if base else [])])
+    if entry:
+        try:
+            _put(output, entry)
+        except OSError as error:
+            warnings.warn(f"the plan is not in the cache {entry.parent}: {error}; set CGC_CACHE to another folder, or to off",
+                          stacklevel=2)
+    return key
+
+
+def _surroundings() -> list[str]:
+    """What a plan depends on besides programs and options: the compiler, torch, and the GPU that it is compiled on."""
+    program = os.stat(_program.PROGRAM)
+    torch = sys.modules.get("torch")
+    gpu = torch.cuda.get_device_name() if torch and torch.cuda.is_available() else ""
+    return [_runtime.version(), str(program.st_size), str(program.st_mtime_ns), getattr(torch, "__version__", ""), gpu,
+            os.environ.get("CGC_LIBTORCH", "")]
+
+
+def _folder(options: Sequence[str]) -> Path | None:
+    given = os.environ.get("CGC_CACHE", "")
+    # A file among the options, such as a plugin, may change.
+    if given == "off" or any(os.path.exists(part) for option in options for part in option.replace("=", ",").split(",")):
+        return None
+    if given:
+        return Path(given)
+    with contextlib.suppress(RuntimeError):  # There is no home.
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "cgc")
+    return None
+
+
+def _take(entry: Path, output: Path) -> bool:
+    """Copies an entry that is there and whole, and marks it as used."""
+    temporary = _temporary(output)
+    try:
+        shutil.copyfile(entry, temporary)
+        _runtime.Plan(str(temporary))
+        os.replace(temporary, output)
+    except (Error, OSError):  # It is not there, or damaged, and is written anew.
+        return False
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    with contextlib.suppress(OSError):
+        os.utime(entry)
+    return True
+
+
+def _put(output: Path, entry: Path) -> None:
+    """Copies a plan into the cache, and removes the entries that were not used for the longest time beyond the limit."""
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _temporary(entry)
+    try:
+        shutil.copyfile(output, temporary)
+        os.replace(temporary, entry)
+    finally:
+        temporary.unlink(missing_ok=True)
+    entries = []
+    for file in entry.parent.glob("*.cgplan"):
+        with contextlib.suppress(FileNotFoundError):  # Another process removes entries, too.
+            entries.append((file.stat().st_mtime, file.stat().st_size, file))
+    entries.sort(reverse=True)
+    size = 0
+    for _, bytes_of_entry, file in entries:
+        size += bytes_of_entry
+        if size > _limit() and file != entry:
+            file.unlink(missing_ok=True)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f"{path.name}.tmp.{os.getpid()}.{threading.get_ident()}")
+
+
+def _limit() -> float:
+    try:
+        return float(os.environ.get("CGC_CACHE_GB", _DEFAULT_GB)) * 1e9
+    except ValueError:
+        warnings.warn(f"CGC_CACHE_GB is {os.environ['CGC_CACHE_GB']!r}; give a number of gigabytes", stacklevel=2)
+        return _DEFAULT_GB * 1e9
