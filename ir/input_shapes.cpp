@@ -1,5 +1,9 @@
-// checkInputs: solves each size for its symbol.
+// checkInputs: solves each size for its symbol, and computes the guards.
 #include "ir/input_shapes.h"
+
+#include "ir/size_guard.h"
+
+#include "runtime/base/printable.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -49,6 +53,33 @@ public:
     return Status::ok();
   }
 
+  Status checkGuards(llvm::ArrayRef<GivenInput> inputs) const {
+    const auto sizesOf = [&](llvm::StringRef name) -> llvm::ArrayRef<int64_t> {
+      const auto *given =
+          llvm::find_if(inputs, [&](const GivenInput &input) { return name == input.name; });
+      if (given != inputs.end())
+        return given->sizes;
+      const auto shape = llvm::find_if(shapes_.inputs,
+                                       [&](const InputShape &shape) { return name == shape.name; });
+      return shape == shapes_.inputs.end() ? llvm::ArrayRef<int64_t>()
+                                           : llvm::ArrayRef(shape->example);
+    };
+    const auto sizeOf = [&](llvm::StringRef name, unsigned dim) -> std::optional<int64_t> {
+      const llvm::ArrayRef<int64_t> sizes = sizesOf(name);
+      return dim < sizes.size() ? std::optional(sizes[dim]) : std::nullopt;
+    };
+    const bool isExample = llvm::all_of(shapes_.inputs, [&](const InputShape &shape) {
+      return sizesOf(shape.name) == llvm::ArrayRef(shape.example);
+    });
+    for (const std::string &guard : shapes_.guards)
+      if (!isExample && !guardHolds(guard, sizeOf).value_or(false))
+        return Status(Code::Usage, "the program was exported under the condition " +
+                                       printable(guard) +
+                                       ", which does not hold for these sizes or cannot be "
+                                       "checked; give others, or export the model with these");
+    return Status::ok();
+  }
+
 private:
   static Status refuse(const std::string &what, const std::string &wanted) {
     return Status(Code::Usage, what + ", and the program was exported for " + wanted +
@@ -88,7 +119,7 @@ Status checkInputs(const InputShapes &shapes, llvm::ArrayRef<GivenInput> inputs)
   Check check(shapes);
   for (const GivenInput &input : inputs)
     CGC_TRY(check.run(input));
-  return Status::ok();
+  return check.checkGuards(inputs);
 }
 
 } // namespace cgc::ir

@@ -35,7 +35,8 @@ struct InputShapes {
     std::optional<int64_t> least, most;
   };
   std::vector<InputShape> inputs;
-  llvm::StringMap<Range> ranges; ///< By symbol. Never iterated.
+  llvm::StringMap<Range> ranges;   ///< By symbol. Never iterated.
+  std::vector<std::string> guards; ///< What must hold for the sizes: guardHolds().
 };
 
 /// By the method that has the inputs.
@@ -50,7 +51,9 @@ struct GivenInput {
 
 /// Usage, naming input and dimension, if the program was not exported for these inputs, which may
 /// be some of its own: a dtype or a rank differs, a size is another number or out of its range, or
-/// two sizes contradict each other.
+/// two sizes contradict each other. The same for a guard that does not hold, where an input that is
+/// not given has its example's sizes, and for one that cannot be computed, unless all sizes are
+/// those of the examples.
 Status checkInputs(const InputShapes &shapes, llvm::ArrayRef<GivenInput> inputs);
 
 } // namespace cgc::ir

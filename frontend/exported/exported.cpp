@@ -25,6 +25,7 @@ Status refuseInput(const std::string &name, const std::string &what) {
 Result<ir::InputShapes> shapesOf(const Program &program) {
   ir::InputShapes shapes;
   shapes.ranges = program.ranges;
+  shapes.guards = program.guards;
   for (const InputSpec &input : program.inputs) {
     const auto *name = std::get_if<Argument::Name>(&input.argument.value);
     if (input.kind != InputSpec::Kind::User || !name)

@@ -136,6 +136,9 @@ Program parse(const Json &json) {
   }
   for (const auto &[symbol, range] : json.at("range_constraints").items())
     program.ranges[symbol] = {parseEnd(range, "min_val"), parseEnd(range, "max_val")};
+  if (const auto guards = json.find("guards_code"); guards != json.end() && guards->is_array())
+    for (const Json &guard : *guards)
+      program.guards.push_back(guard.get<std::string>());
   // Entry 0 is the program itself.
   for (const Json &call : module.at("module_call_graph"))
     if (const Json &signature = call.at("signature");

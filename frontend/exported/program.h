@@ -109,6 +109,7 @@ struct Program {
   std::vector<Node> nodes;
   llvm::StringMap<TensorMeta> tensors; ///< By the name of the value. Never iterated.
   llvm::StringMap<ir::InputShapes::Range> ranges;
+  std::vector<std::string> guards; ///< Conditions on the sizes of inputs, in Python.
   ValueTree outputTree;
 };
 

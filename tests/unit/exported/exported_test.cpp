@@ -123,6 +123,17 @@ TEST_F(Exported, ArgumentsHaveTheirNamesInTheModel) {
   }
 }
 
+TEST_F(Exported, GuardsAreConditionsOnSizes) {
+  SampleProgram sample;
+  sample.program["guards_code"] = json::array({"L['x'].size()[0] != 5"});
+  auto imported = import(sample);
+  ASSERT_TRUE(imported.isOk()) << imported.status().message();
+  const ir::InputShapes &shapes = imported->shapes["forward"];
+  EXPECT_TRUE(ir::checkInputs(shapes, {{"x", DType::F32, {4, 2}}}).isOk());
+  EXPECT_THAT(ir::checkInputs(shapes, {{"x", DType::F32, {5, 2}}}).message(),
+              HasSubstr("L['x'].size()[0] != 5"));
+}
+
 TEST_F(Exported, SeveralFilesAreMethodsThatShareEqualWeights) {
   auto imported = import({{"image", SampleProgram()}, {"text", SampleProgram()}});
   ASSERT_TRUE(imported.isOk()) << imported.status().message();

@@ -74,12 +74,24 @@ TEST_F(TrainerFaults, StepsOnTheCallersStreamsFollowEachOther) {
   std::vector<cudaStream_t> streams(3);
   for (cudaStream_t &stream : streams)
     ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  std::vector<double> losses, polled;
+  // A result is there when the step has ended on the caller's stream, not before.
+  const auto poll = [&] {
+    const auto results = trainer->poll();
+    ASSERT_TRUE(results.isOk());
+    for (const StepResult &result : *results)
+      polled.push_back(result.loss);
+  };
   for (int i = 0; i < 9; ++i) {
     std::vector<float> x = batch(i);
     const TensorView view = floatView(x, kParameterSizes);
     ASSERT_TRUE(trainer->step({&view, 1}, streams[i % 3]).isOk());
-    model.step(batch(i));
+    losses.push_back(model.step(batch(i)));
+    poll();
   }
+  ASSERT_TRUE(trainer->wait().isOk());
+  poll();
+  EXPECT_EQ(polled, losses);
   expectStates(*trainer, model);
   // A capture could not read the loss back.
   ASSERT_EQ(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeThreadLocal), cudaSuccess);
