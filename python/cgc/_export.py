@@ -45,12 +45,13 @@ def most_rows(wanted: int, batch: int) -> int:
 
 
 def export_program(model: Any, entry: str, inputs: dict[str, Any], max_batch: int | None, *,
-                   batched: Collection[str] | None = None, constants: Mapping[str, Any] = MappingProxyType({}),
+                   batched: Collection[str] | None = None, lengths: Mapping[str, Collection[int]] = MappingProxyType({}),
+                   constants: Mapping[str, Any] = MappingProxyType({}),
                    checks_one_row: bool = True, min_batch: int = 1, is_training: bool = False) -> Any:
     """The torch.export.ExportedProgram of a method with these inputs and constants. With `max_batch`, dimension 0 of all
-    inputs, or of those in `batched`, is dynamic, from `min_batch` to most_rows(). UsageError if torch cannot export it, or if
-    the program computes something else for one row than the model, and `checks_one_row`; a model in training mode changes with
-    each computation, and is not compared."""
+    inputs, or of those in `batched`, is dynamic, from `min_batch` to most_rows(), and so are the dimensions in `lengths` where
+    torch allows it. UsageError if torch cannot export it, or if the program computes something else for one row than the
+    model, and `checks_one_row`; a model in training mode changes with each computation, and is not compared."""
     import torch
 
     # torch takes a tensor that is given twice for one input, and a parameter for itself.
@@ -63,7 +64,8 @@ def export_program(model: Any, entry: str, inputs: dict[str, Any], max_batch: in
         rows = torch.export.Dim("batch", min=min_batch, max=most_rows(max_batch, batch))
         inputs = {name: tensor[torch.arange(batch) % len(tensor)] if name in names else tensor
                   for name, tensor in inputs.items()}
-        shapes = {name: {0: rows} if name in names else None for name in inputs}
+        shapes = {name: {**({0: rows} if name in names else {}), **dict.fromkeys(lengths.get(name, ()), torch.export.Dim.AUTO)}
+                  for name in inputs}
     with LOCK, _failures("torch.export cannot export the model", _last_lines), torch.set_grad_enabled(is_training):
         with _as(model, "forward", entry, list(inputs), constants):
             program = torch.export.export(model, (), inputs, dynamic_shapes=shapes, strict=False)
@@ -77,6 +79,14 @@ def export_program(model: Any, entry: str, inputs: dict[str, Any], max_batch: in
                 raise UsageError("the model does something else with a batch of 1 than with others; compile it for this batch "
                                  "alone")
     return program
+
+
+def keeps(program: Any, lengths: Mapping[str, Collection[int]]) -> bool:
+    """Whether these dimensions of the inputs, by name in their order, are dynamic in the program."""
+    import torch
+    values = {node.name: node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"}
+    sizes = [values[node].shape[dim] for node, dims in zip(program.graph_signature.user_inputs, lengths.values()) for dim in dims]
+    return all(isinstance(size, torch.SymInt) and size.node.maybe_as_int() is None for size in sizes)
 
 
 class Outputs:

@@ -27,24 +27,31 @@ if TYPE_CHECKING:
 #: What a call with inputs or a batch does that are not compiled.
 SHAPES = ("auto", "wait", "error")
 
+#: Which sizes of a program are dynamic: none, the batch, or also those of inputs of integers and bools, such as the length of
+#: a text.
+_STATIC, _BATCH, _LENGTHS = range(3)
+#: A batch, and the sizes that _LENGTHS has besides.
+_Bucket = tuple[int, ...]
+
 
 @dataclasses.dataclass
 class _Program:
     """What one form of inputs runs."""
 
-    inputs: dict[str, tuple[str, list[int | str]]]  #: Dtype and sizes of each, "N" for a dynamic batch.
+    inputs: dict[str, tuple[str, list[int | str]]]  #: Dtype and sizes of each, "N" for a dynamic batch, "L0" for a length.
     path: Path  #: The exported program.
     digest: str  #: Of its content.
     most: int  #: The largest batch that it is exported for.
     outputs: _export.Outputs
     device: int | None  #: The GPU of the inputs, if they are on one.
-    batches: list[int] = dataclasses.field(default_factory=list)
+    level: int  #: Which sizes are dynamic.
+    buckets: list[_Bucket] = dataclasses.field(default_factory=list)
     is_chosen: bool = False  #: Whether compile() was given the batches: others run in them.
     session: Session | None = None
     plan: Path | None = None
     key: str = ""  #: Of the plan in the cache.
     pending: Future[None] | None = None
-    failed: set[int] = dataclasses.field(default_factory=set)  #: Batches that cgc cannot compile.
+    failed: set[_Bucket] = dataclasses.field(default_factory=set)  #: Those that cgc cannot compile.
     seconds: float = 0.0  #: Of compilation.
 
     @property
@@ -52,12 +59,20 @@ class _Program:
         """Whether the batch is a dimension of every input."""
         return all("N" in sizes for _, sizes in self.inputs.values())
 
-    def takes(self, batch: int) -> bool:
-        """Whether its session runs this batch, in whatever bucket."""
-        return self.session is not None and (batch in self.batches or self.session.entries["forward"].any_batch)
+    def needs(self, bucket: _Bucket) -> bool:
+        """Whether it has to be compiled for this bucket."""
+        return bucket not in self.buckets and not (self.is_chosen and self.takes(bucket))
+
+    def takes(self, bucket: _Bucket) -> bool:
+        """Whether its session runs this bucket, or one of more rows for it."""
+        return self.session is not None and (bucket in self.buckets or (
+            self.session.entries["forward"].any_batch and any(one[1:] == bucket[1:] for one in self.buckets)))
 
     def describe(self) -> str:
-        return ", ".join(f"{name}={dtype}[{', '.join(map(str, sizes))}]" for name, (dtype, sizes) in self.inputs.items())
+        inputs = ", ".join(f"{name}={dtype}[{', '.join(map(str, sizes))}]" for name, (dtype, sizes) in self.inputs.items())
+        if any("L0" in sizes for _, sizes in self.inputs.values()):
+            return f"{inputs} for batches and lengths {self.buckets} in {self.seconds:.1f} s"
+        return f"{inputs} for batches {[bucket[0] for bucket in self.buckets]} in {self.seconds:.1f} s"
 
 
 class CompiledModule:
@@ -87,7 +102,7 @@ class CompiledModule:
         weakref.finalize(self, _remove, self._folder, self._process)
         self._programs: dict[Any, _Program] = {}
         self._refused: set[Any] = set()  # Forms that stay with torch.
-        self._is_dynamic = True  # Until torch cannot export the model with a dynamic batch.
+        self._level = _LENGTHS  # What torch can export the model with, as far as is known.
         self._ahead: list[tuple[Mapping[str, Any], Sequence[int]]] = []  # What compile() was given.
         self._weights: list[Any] = []  # Of the programs, and their versions.
         self._versions: list[int] = []
@@ -103,24 +118,25 @@ class CompiledModule:
                           "the old ones; call refresh()", stacklevel=2)
         if self._shapes != "auto":
             tensors, constants = self._bind(arguments, named)
-            if (batch := _batch_of(tensors)) == 0:
+            bucket = _bucket_of(tensors)
+            if bucket[0] == 0:
                 return self._answer(arguments, named)
-            program = self._program_of(tensors, constants, batch)
-            if batch not in program.batches and not (program.is_chosen and program.takes(batch)):
+            program = self._program_of(tensors, constants, bucket[0])
+            if program.needs(bucket):
                 if self._shapes == "error":
-                    raise UsageError(f"the model is not compiled for a batch of {batch}, but for {program.batches}; give "
+                    raise UsageError(f"the model is not compiled for a batch of {bucket[0]}, but for {program.describe()}; give "
                                      "compile() this batch, or shapes='auto'")
-                self._compile(program, [batch])
+                program = self._compile(program, [bucket], tensors, constants)
             return self._run(program, tensors)
         form = None
         try:
             tensors, constants = self._bind(arguments, named)
-            batch, form = _batch_of(tensors), _form(tensors, constants, True)
-            if batch and form not in self._refused:
-                program = self._program_of(tensors, constants, batch)
-                if batch not in program.batches and not (program.is_chosen and program.takes(batch)):
-                    self._compile_later(program, batch)
-                if program.takes(batch):
+            bucket, form = _bucket_of(tensors), _form(tensors, constants, _LENGTHS)
+            if bucket[0] and form not in self._refused:
+                program = self._program_of(tensors, constants, bucket[0])
+                if program.needs(bucket):
+                    self._compile_later(program, bucket)
+                if program.takes(bucket):
                     return self._run(program, tensors)
         except Error as error:  # Nothing has run.
             if form not in self._refused:
@@ -129,7 +145,7 @@ class CompiledModule:
         return self._answer(arguments, named)
 
     def compile(self, inputs: Mapping[str, Any], batch: Sequence[int]) -> None:
-        """Compiles now, for inputs of this form, by the names of forward()'s parameters, and these batches [that of the inputs]."""
+        """Compiles now for inputs of this form, by the names of forward()'s parameters, and these batches [that of the inputs]."""
         try:
             tensors, constants = self._bind((), inputs)
         except TypeError as error:
@@ -141,7 +157,8 @@ class CompiledModule:
         program = self._program_of(tensors, constants, batches[-1], is_ahead=True)
         if batches != [given] and not any("N" in sizes for _, sizes in program.inputs.values()):
             raise UsageError(f"the model fixes its batch, and the inputs have one of {given}; leave batch out")
-        self._compile(program, batches)
+        lengths = _bucket_of(tensors)[1:]
+        program = self._compile(program, [(one, *lengths) for one in batches], tensors, constants)
         program.is_chosen = True
         self._ahead.append((inputs, batch))
 
@@ -149,7 +166,7 @@ class CompiledModule:
         """Takes the present weights of the model: compiles for what compile() was given before it returns, and for the rest in
         later calls."""
         with _export.LOCK:
-            self._programs, self._refused, self._is_dynamic, self._weights, self._versions = {}, set(), True, [], []
+            self._programs, self._refused, self._level, self._weights, self._versions = {}, set(), _LENGTHS, [], []
         ahead, self._ahead = self._ahead, []
         for inputs, batch in ahead:
             self.compile(inputs, batch)
@@ -171,8 +188,7 @@ class CompiledModule:
         return path
 
     def __repr__(self) -> str:
-        programs = "; ".join(f"{program.describe()} for batches {program.batches} in {program.seconds:.1f} s"
-                             for program in list(self._programs.values()))
+        programs = "; ".join(program.describe() for program in list(self._programs.values()))
         return f"<cgc.CompiledModule of {type(self._model).__name__}: {programs or 'nothing is compiled yet'}>"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -202,8 +218,8 @@ class CompiledModule:
     def _program_of(self, tensors: dict[str, Any], constants: dict[str, Any], most: int, is_ahead: bool = False) -> _Program:
         """The program of this form, exported for batches up to `most`, or more."""
         def find() -> _Program | None:
-            for is_dynamic in (True, False):
-                program = self._programs.get(_form(tensors, constants, is_dynamic))
+            for level in range(self._level, -1, -1):
+                program = self._programs.get(_form(tensors, constants, level))
                 if program and program.most >= most:
                     return program
             return None
@@ -217,46 +233,55 @@ class CompiledModule:
                 if len(self._programs) >= self._limit:
                     raise UsageError(f"the model is compiled for {len(self._programs)} forms of inputs, which is the limit; "
                                      "give compile() a larger limit")
-                program, is_dynamic = self._export(tensors, constants, most)
+                program = self._export(tensors, constants, most)
                 if not self._weights:
                     self._weights = [weight for weight in (*self._model.parameters(), *self._model.buffers())
                                      if not weight.is_inference()]
                     self._versions = [weight._version for weight in self._weights]
-                self._programs[_form(tensors, constants, is_dynamic)] = program
+                self._programs[_form(tensors, constants, program.level)] = program
         return program
 
-    def _export(self, tensors: dict[str, Any], constants: dict[str, Any], most: int) -> tuple[_Program, bool]:
-        """The program, and whether its batch is dynamic."""
-        batch = _batch_of(tensors)
+    def _export(self, tensors: dict[str, Any], constants: dict[str, Any], most: int) -> _Program:
+        """The program with as many dynamic sizes as torch allows."""
+        batch, level = _batch_of(tensors), self._level
         batched = [name for name, tensor in tensors.items() if tensor.dim() and len(tensor) == batch]
-        if self._is_dynamic and batched:
-            with contextlib.suppress(UsageError):
-                exported = _export.export_program(self._model, "forward", tensors, most, batched=batched, constants=constants)
-                return self._save(exported, tensors, _export.most_rows(most, batch), True), True
+        while level > _STATIC and batched:
+            lengths = {name: [dim for dim, size in enumerate(sizes) if dim and isinstance(size, str)]
+                       for name, sizes in _sizes(tensors, level).items()}
+            try:
+                exported = _export.export_program(self._model, "forward", tensors, most, batched=batched, lengths=lengths,
+                                                  constants=constants)
+            except UsageError:
+                level = _BATCH if any(lengths.values()) else _STATIC
+                continue
+            self._level = level if _export.keeps(exported, lengths) else _BATCH
+            return self._save(exported, tensors, _export.most_rows(most, batch), self._level)
         exported = _export.export_program(self._model, "forward", tensors, None, constants=constants)
-        program = self._save(exported, tensors, max(most, batch), False)
-        self._is_dynamic = False
-        return program, False
+        self._level = _STATIC
+        return self._save(exported, tensors, max(most, batch), _STATIC)
 
-    def _save(self, exported: Any, tensors: dict[str, Any], most: int, is_dynamic: bool) -> _Program:
+    def _save(self, exported: Any, tensors: dict[str, Any], most: int, level: int) -> _Program:
         import torch
         outputs = _export.Outputs(exported)
-        path = self._folder / f"{len(self._programs)}-{most}.pt2"
+        path = self._folder / f"{len(self._programs)}-{most}-{level}.pt2"
         torch.export.save(exported, path)
-        inputs = {name: (str(tensor.dtype).removeprefix("torch."), _sizes(tensor, _batch_of(tensors), is_dynamic))
-                  for name, tensor in tensors.items()}
+        inputs = {name: (str(tensors[name].dtype).removeprefix("torch."), sizes)
+                  for name, sizes in _sizes(tensors, level).items()}
         device = next((tensor.device.index for tensor in tensors.values() if tensor.device.type == "cuda"), None)
-        return _Program(inputs, path, _cache.digest(path), most, outputs, device)
+        return _Program(inputs, path, _cache.digest(path), most, outputs, device, level)
 
-    def _compile_later(self, program: _Program, batch: int) -> None:
-        if batch in program.failed or (program.pending and not program.pending.done()) or len(program.batches) >= self._limit:
+    def _compile_later(self, program: _Program, bucket: _Bucket) -> None:
+        if bucket in program.failed or (program.pending and not program.pending.done()) or len(program.buckets) >= self._limit:
             return
 
         def compile_it() -> None:
             try:
-                self._compile(program, [batch])
+                self._add_buckets(program, [bucket])
             except Exception as error:
-                program.failed.add(batch)
+                if program.level == _LENGTHS and any("L0" in sizes for _, sizes in program.inputs.values()):
+                    self._level = _BATCH  # The next call exports a program of these lengths alone.
+                    return
+                program.failed.add(bucket)
                 self._warn(error)
 
         with contextlib.suppress(RuntimeError):  # The interpreter is ending.
@@ -272,24 +297,39 @@ class CompiledModule:
         with _export.LOCK, torch.no_grad():
             return self._model(*arguments, **named)
 
-    def _compile(self, program: _Program, batches: Sequence[int]) -> None:
-        """Adds buckets to the plan of the program, and lets its session serve them."""
+    def _compile(self, program: _Program, buckets: Sequence[_Bucket], tensors: dict[str, Any],
+                 constants: dict[str, Any]) -> _Program:
+        """Adds buckets to the program or, if cgc cannot compile it with dynamic lengths, to one without, and returns it."""
+        try:
+            self._add_buckets(program, buckets)
+        except Error:
+            if program.level != _LENGTHS or not any("L0" in sizes for _, sizes in program.inputs.values()):
+                raise
+            self._level = _BATCH
+            program = self._program_of(tensors, constants, max(bucket[0] for bucket in buckets), is_ahead=True)
+            self._add_buckets(program, buckets)
+        return program
+
+    def _add_buckets(self, program: _Program, buckets: Sequence[_Bucket]) -> None:
+        """Adds buckets of the same lengths to the plan of the program, and lets its session serve them."""
         with self._compile_lock:
             begin = time.monotonic()
-            missing = [batch for batch in batches if batch not in program.batches]
-            for some in [missing] if program.takes_rows else [[batch] for batch in missing]:
+            missing = [bucket for bucket in buckets if bucket not in program.buckets]
+            for some in [missing] if program.takes_rows else [[bucket] for bucket in missing]:
                 if some:
-                    self._add_buckets(program, some)
+                    self._extend_plan(program, some)
             program.seconds += time.monotonic() - begin
 
-    def _add_buckets(self, program: _Program, batches: list[int]) -> None:
-        plan = program.path.with_suffix(f".{len(program.batches)}.cgplan")
+    def _extend_plan(self, program: _Program, buckets: list[_Bucket]) -> None:
+        plan = program.path.with_suffix(f".{len(program.buckets)}.cgplan")
         command = [*self._command]
+        batch, *lengths = buckets[0]
+        values = {"N": batch, **{f"L{index}": length for index, length in enumerate(lengths)}}
         for name, (dtype, sizes) in program.inputs.items():
-            given = ",".join(str(batches[0] if size == "N" else size) for size in sizes)
+            given = ",".join(str(values.get(size, size)) for size in sizes)
             command += ["--input", f"{name}={SHORT_DTYPES[dtype]}[{given}]"]
         if program.takes_rows:
-            command += ["--batch", ",".join(map(str, batches))]
+            command += ["--batch", ",".join(str(bucket[0]) for bucket in buckets)]
         program.key = _cache.compile_plan([program.path], [program.digest], plan, command,
                                           base=(program.plan, program.key) if program.plan else None)
         if program.session:
@@ -299,7 +339,7 @@ class CompiledModule:
         if program.plan:
             program.plan.unlink()
         program.plan = plan
-        program.batches = sorted({*program.batches, *batches})
+        program.buckets = sorted({*program.buckets, *buckets})
 
     def _run(self, program: _Program, tensors: dict[str, Any]) -> Any:
         import torch
@@ -324,16 +364,33 @@ def _batch_of(tensors: dict[str, Any]) -> int:
     return next((tensor.shape[0] for tensor in tensors.values() if tensor.dim()), 1)
 
 
-def _sizes(tensor: Any, batch: int, is_dynamic: bool) -> list[int | str]:
-    """The sizes, with "N" for a dynamic batch."""
-    return ["N", *tensor.shape[1:]] if is_dynamic and tensor.dim() and len(tensor) == batch else list(tensor.shape)
+def _sizes(tensors: dict[str, Any], level: int) -> dict[str, list[int | str]]:
+    """The sizes of each tensor, with names for those that are dynamic."""
+    batch, lengths = _batch_of(tensors), _lengths_of(tensors)
+    sizes: dict[str, list[int | str]] = {name: list(tensor.shape) for name, tensor in tensors.items()}
+    for name, tensor in tensors.items():
+        if level >= _BATCH and tensor.dim() and len(tensor) == batch:
+            sizes[name][0] = "N"
+        if level >= _LENGTHS and not tensor.is_floating_point():
+            sizes[name][1:] = [f"L{lengths.index(size)}" if size in lengths else size for size in tensor.shape[1:]]
+    return sizes
 
 
-def _form(tensors: dict[str, Any], constants: dict[str, Any], is_dynamic: bool) -> tuple:
+def _lengths_of(tensors: dict[str, Any]) -> list[int]:
+    """The different sizes, but the first, of tensors of integers and bools. Those of 0 and 1 are programs of their own."""
+    return list(dict.fromkeys(size for tensor in tensors.values() if not tensor.is_floating_point()
+                              for size in tensor.shape[1:] if size > 1))
+
+
+def _bucket_of(tensors: dict[str, Any]) -> _Bucket:
+    return _batch_of(tensors), *_lengths_of(tensors)
+
+
+def _form(tensors: dict[str, Any], constants: dict[str, Any], level: int) -> tuple:
     """What calls that one program serves have in common."""
     import torch
-    batch = _batch_of(tensors)
     kinds = sorted({tensor.device.type for tensor in tensors.values()})
     autocast = [(kind, torch.get_autocast_dtype(kind)) for kind in kinds if torch.is_autocast_enabled(kind)]
-    return (tuple((name, tensor.dtype, tensor.device, *_sizes(tensor, batch, is_dynamic)) for name, tensor in tensors.items()),
+    sizes = _sizes(tensors, level)
+    return (tuple((name, tensor.dtype, tensor.device, *sizes[name]) for name, tensor in tensors.items()),
             tuple((name, type(value).__name__, repr(value)) for name, value in sorted(constants.items())), *autocast)

@@ -10,7 +10,7 @@ import warnings
 import cgc
 import pytest
 import torch
-from cgc import _program
+from cgc import _export, _program
 from numpy.testing import assert_allclose
 from torch import nn
 
@@ -275,3 +275,87 @@ def test_changed_weights_are_told_once_and_taken_by_refresh():
         fast.refresh()
         assert "for batches [2]" in repr(fast)  # What was compiled ahead.
         assert_allclose(fast(x), (x * 3).numpy())
+
+
+def counted(monkeypatch, name):
+    """The calls of a function of _export."""
+    calls, function = [], getattr(_export, name)
+    monkeypatch.setattr(_export, name, lambda *arguments, **named: (calls.append(arguments), function(*arguments, **named))[1])
+    return calls
+
+
+class Tokens(nn.Module):
+    """Embeds texts of any length, with a mask. `odd` is a condition on the length."""
+
+    def __init__(self, odd=lambda length: False, most=64):
+        super().__init__()
+        torch.manual_seed(0)
+        self.odd, self.most = odd, most
+        self.table, self.positions = nn.Embedding(50, 8), nn.Embedding(most, 8)
+
+    def forward(self, ids, mask):
+        x = self.table(ids) + self.positions(torch.arange(ids.shape[1]))
+        if self.odd(ids.shape[1]):
+            x = x * 2
+        weights = mask.unsqueeze(-1).to(x.dtype)
+        return (x * weights).sum(1) / weights.sum(1).clamp(min=1)
+
+
+def texts(batch, length):
+    return {"ids": torch.randint(50, (batch, length)), "mask": torch.rand(batch, length) < 0.7}
+
+
+def assert_like_the_model(fast, model, inputs):
+    with torch.no_grad():
+        assert_allclose(fast(**inputs), model(**inputs), **TOLERANCE)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_one_program_serves_texts_of_any_length(target, monkeypatch):
+    exports = counted(monkeypatch, "export_program")
+    model = Tokens().eval()
+    fast = cgc.compile(model, target=target, shapes="wait", executor="reference" if target == "cuda" else "graph")
+    for batch, length in ((3, 7), (2, 12), (3, 12), (1, 2), (7, 7)):
+        assert_like_the_model(fast, model, texts(batch, length))
+    assert len(exports) == 1
+    assert "ids=int64[N, L0], mask=bool[N, L0] for batches and lengths [(1, 2), (2, 12), (3, 7), (3, 12), (7, 7)]" in repr(fast)
+    assert_like_the_model(fast, model, texts(2, 1))  # Torch fixes a length of 1.
+    assert len(exports) == 2
+
+
+def test_a_condition_on_the_length_is_no_wrong_result():
+    for odd in (lambda length: length == 13, lambda length: length % 2 == 0, lambda length: length > 20):
+        model = Tokens(odd).eval()
+        fast = cgc.compile(model, target="cpu", shapes="wait")
+        for length in (7, 13, 8, 21, 9):
+            assert_like_the_model(fast, model, texts(2, length))
+
+
+def test_a_model_of_one_length_is_exported_for_it(monkeypatch):
+    exports = counted(monkeypatch, "export_program")
+
+    class Fixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.positions = nn.Parameter(torch.rand(6, 8))
+            self.table = nn.Embedding(50, 8)
+
+        def forward(self, ids):
+            return self.table(ids) + self.positions
+
+    model = Fixed().eval()
+    fast = cgc.compile(model, target="cpu", shapes="wait")
+    for batch in (2, 3):
+        assert_like_the_model(fast, model, {"ids": torch.randint(50, (batch, 6))})
+    assert len(exports) == 1 and "ids=int64[N, 6] for batches [2, 3]" in repr(fast)
+
+
+def test_lengths_are_compiled_beside_the_model():
+    model = Tokens(lambda length: length == 5).eval()
+    fast = cgc.compile(model, target="cpu")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for length in (4, 5, 6, 4, 5, 6) * 3:
+            assert_like_the_model(fast, model, texts(2, length))
+            time.sleep(0.3)
+    assert "(2, 4)" in repr(fast) or "ids=int64[N, 4]" in repr(fast)
