@@ -2,9 +2,10 @@
 
 Each block of PAGES runs in FOLDER, which looks like the repository, in a shell without other variables than PATH and HOME. Blocks of C++
 and CMake are built against PREFIX, an installed cgc, linked and run. NEAREST has the parts of blocks that run in another form. A block
-that is not in BLOCKS fails the test.
+that is not in BLOCKS fails the test. The cells of examples/notebook/clip.ipynb run after them.
 """
 import argparse
+import json
 import os
 import re
 import shutil
@@ -231,7 +232,7 @@ def serve_c(block):
 
 # By the beginning of the block, in the order in which they run.
 BLOCKS = {
-    " model.pt ": lambda block: None,  # A drawing.
+    " model.pt2 ": lambda block: None,  # A drawing.
     "cmake --install build/release --prefix \"$PWD/installed\"\nCMAKE_PREFIX_PATH": wheel,
     "scripts/demo.sh ": with_small_model,
     ".venv/bin/python scripts/export_openclip.py": with_small_model,
@@ -316,3 +317,7 @@ for place, block, begin in sorted(blocks, key=lambda entry: order.index(entry[2]
         if part in block:
             print(f"  in its nearest form, {part.strip()!r}: {reason}", flush=True)
     BLOCKS[begin](nearest(block))
+
+print("== examples/notebook/clip.ipynb", flush=True)
+cells = json.loads((ROOT / "examples/notebook/clip.ipynb").read_text())["cells"]
+python("\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"))

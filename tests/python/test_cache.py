@@ -81,8 +81,8 @@ def test_a_damaged_entry_is_written_anew(cache, runs):
     want = compiled(linear(), x)
     (entry,) = cache.iterdir()
     whole = entry.read_bytes()
-    middle = len(whole) // 2
-    for damaged in (whole[:-1], b"", whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1:]):
+    flipped = [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:] for at in range(0, len(whole), len(whole) // 9)]
+    for damaged in (whole[:-1], b"", *flipped):
         entry.write_bytes(damaged)
         runs.clear()
         assert (compiled(linear(), x) == want).all()
@@ -115,7 +115,7 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path, monkeypatch, runs):
 
 def test_two_writers_at_once(cache):
     x, results = torch.rand(2, 4), []
-    threads = [threading.Thread(target=lambda: results.append(compiled(linear(), x))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda model=linear(): results.append(compiled(model, x))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
