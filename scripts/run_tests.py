@@ -9,8 +9,9 @@
 
 The tests are the entries of ctest. An entry with the label `gtest` is split into shards, whose cases run in a random order
 (--seed repeats it). If a case ends its process, or runs for more than its limit, it fails, and the other cases of its shard run in
-a new process. The results are in build/tests/PRESET: results.json, and the output of every failed case. After an interruption, a run
-with the same sources and programs goes on where the last one was.
+a new process. Each process has a folder of its own for temporary files. ctest and gtest-parallel start a process for each case, most of
+which load LibTorch. The results are in build/tests/PRESET: results.json, and the output of every failed case. After an interruption, a
+run with the same arguments, sources and programs goes on where the last one was.
 """
 import argparse
 import fcntl
@@ -157,15 +158,15 @@ def shuffled(cases, rng):
     return [case for group in groups for case in group]
 
 
-def key_of(preset):
-    """A hash of the sources, the build's programs and libraries and the packages of .venv, or None outside of a clone."""
+def key_of(preset=None):
+    """A hash of the sources, of the packages of .venv, and of the preset's programs and libraries. None outside of a clone."""
     def git(*arguments):
         return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=True).stdout
     try:
         untracked = git("ls-files", "--others", "--exclude-standard", "-z").split(b"\0")
         parts = [git("rev-parse", "HEAD"), git("diff", "HEAD", "--binary")] + [
             name + (ROOT / name.decode()).read_bytes() for name in untracked if name]
-        files = [file for folder in ("bin", "lib") for file in (ROOT / "build" / preset / folder).iterdir()]
+        files = [file for folder in ("bin", "lib") if preset for file in (ROOT / "build" / preset / folder).iterdir()]
         files += (ROOT / ".venv").glob("lib/python3*/site-packages/*.dist-info/RECORD")  # pip writes one for each package.
         for file in sorted(files):
             parts.append(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}".encode())
@@ -366,31 +367,38 @@ class Run:
         for process in list(self.processes):
             self.stop(process)
 
-    def go(self, key, keeps_failed=False):
-        """Runs everything. Takes the results of an interrupted run with the same key."""
-        journal = self.folder / "journal"
+    def reuse(self, known):
+        """Takes what has passed before an interruption. A fixture runs again if a case that is left requires it."""
+        passed = {(r["entry"], r["case"]): r for r in known if r["status"] in ("passed", "skipped")}
+        at_exit = {r["entry"] for r in known if r["case"] == AT_EXIT}
+        required = set()
+        for entry in sorted(self.entries, key=lambda e: bool(e.sets_up)):
+            if entry.name not in at_exit and not required.intersection(entry.sets_up):
+                reused = [passed[entry.name, case.name] for case in entry.cases if (entry.name, case.name) in passed]
+                self.results += reused
+                entry.finished += Counter(result["status"] for result in reused)
+                entry.cases = [case for case in entry.cases if (entry.name, case.name) not in passed]
+            if entry.cases:
+                required.update(entry.requires)
+
+    def go(self, journal=None, key=None, keeps_journal=False, keeps_failed=False):
+        """Runs everything. With a key, takes the results of an interrupted run from its journal, if it has the same key."""
         if key and journal.exists():
             lines = journal.read_text().splitlines()
             if lines and lines[0] == key:
-                known = [json.loads(line) for line in lines[1:] if line.endswith("}")]
-                passed = {(r["entry"], r["case"]): r for r in known if r["status"] in ("passed", "skipped")}
-                at_exit = {r["entry"] for r in known if r["case"] == AT_EXIT}
-                for entry in self.entries:
-                    if entry.sets_up or not entry.is_gtest or entry.name in at_exit:
-                        continue
-                    for case in entry.cases:
-                        if result := passed.get((entry.name, case.name)):
-                            self.results.append(result)
-                            entry.finished[result["status"]] += 1
-                    entry.cases = [case for case in entry.cases if (entry.name, case.name) not in passed]
+                self.reuse([json.loads(line) for line in lines[1:] if line.endswith("}")])
                 print(f"going on after an interruption: {len(self.results)} cases have run", flush=True)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self.folder / "tmp", ignore_errors=True)
+        (self.folder / "tmp").mkdir(parents=True)
         for old in [] if keeps_failed else (self.folder / "failed").glob("*.log"):
             old.unlink()
-        self.journal = journal.open("w")
-        self.journal.write("\n".join([key or "", *map(json.dumps, self.results)]) + "\n")
+        if key:
+            self.journal = journal.open("w")
+            self.journal.write("\n".join([key, *map(json.dumps, self.results)]) + "\n")
         signal.signal(signal.SIGINT, self.interrupt)
         signal.signal(signal.SIGTERM, self.interrupt)
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # By nohup.
+            signal.signal(signal.SIGHUP, self.interrupt)
         threads = [threading.Thread(target=self.work) for _ in range(self.jobs)]
         for thread in threads:
             thread.start()
@@ -401,11 +409,13 @@ class Run:
                     self.interrupt()
                     with self.lock:
                         self.lock.notify_all()
-        self.journal.close()
+        if self.journal:
+            self.journal.close()
         if self.interrupted:
             print("interrupted: run it again to go on", file=sys.stderr)
             sys.exit(130)
-        journal.unlink()
+        if key and not keeps_journal:
+            journal.unlink()
 
 
 def totals(statuses):
@@ -427,10 +437,16 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time")
     parser.add_argument("--seed", type=int, default=None, help="of the random order")
     parser.add_argument("--add", action="store_true", help="keep the results of the last run, and add those of this one")
-    parser.add_argument("--list", action="store_true", help="print the cases, each with its entry and place, and run none")
+    parser.add_argument("--keep-journal", action="store_true", help="a second run with these arguments runs only what has not passed; "
+                        "scripts/test.sh removes the journal at its end")
+    parser.add_argument("--key", action="store_true", help="print a hash of the sources and packages, and run nothing; fails outside of a clone")
     options = parser.parse_args()
+    if options.key:
+        key = key_of()
+        sys.exit(print(key) if key else "run_tests: this folder is no clone")
     if options.jobs < 1:
         parser.error("--jobs takes a number above 0")
+    selection = json.dumps(vars(options) | {"jobs": None})
     if options.seed is None:
         options.seed = random.randrange(1, 99999)
     folder = ROOT / "build/tests" / options.preset
@@ -472,11 +488,6 @@ def main():
     entries = [entry for entry in entries if entry.cases]
     for entry in entries:  # The order does not depend on the other entries.
         entry.cases = shuffled(entry.cases, random.Random(f"{options.seed} {entry.name}"))
-    if options.list:
-        for entry in entries:
-            for case in sorted(entry.cases, key=lambda c: c.name):
-                print(entry.name, case.name, case.where, sep="\t")
-        return
     count = sum(len(entry.cases) for entry in entries)
     if not count:
         sys.exit("run_tests: no case matches")
@@ -490,14 +501,20 @@ def main():
         print("waiting for another run of this preset's tests", flush=True)
         fcntl.flock(lock, fcntl.LOCK_EX)
     results = folder / "results.json"
-    before = json.loads(results.read_text())["cases"] if options.add and results.exists() else []
+    try:
+        before = json.loads(results.read_text())["cases"] if options.add and results.exists() else []
+    except json.JSONDecodeError as error:
+        sys.exit(f"run_tests: {results.relative_to(ROOT)} is damaged ({error}); run without --add")
     results.unlink(missing_ok=True)
-    wanted = {(entry.name, case.name) for entry in entries for case in entry.cases}
+    wanted = {(entry.name, case.name): entry.labels for entry in entries for case in entry.cases}
     print(f"preset {options.preset}: {count} cases, {options.jobs} at a time, order of seed {options.seed}", flush=True)
     run = Run(folder, entries, options)
-    run.go(None if options.add else key_of(options.preset), keeps_failed=options.add)
-    never_run = wanted - {(r["entry"], r["case"]) for r in run.results}
-    run.results += [{"entry": entry, "case": case, "where": "", "status": "never run", "seconds": 0} for entry, case in sorted(never_run)]
+    # Each selection has a journal of its own.
+    key = None if options.add else key_of(options.preset)
+    run.go(folder / f"journal-{zlib.crc32(selection.encode()):08x}", key and f"{key} {selection}", options.keep_journal, options.add)
+    never_run = wanted.keys() - {(r["entry"], r["case"]) for r in run.results}
+    run.results += [{"entry": entry, "case": case, "where": "", "status": "never run", "seconds": 0, "labels": wanted[entry, case]}
+                    for entry, case in sorted(never_run)]
     seconds = time.monotonic() - begin
     results.write_text(json.dumps({"seed": options.seed, "seconds": round(seconds, 1), "cases": before + run.results}, indent=0))
     all_statuses = Counter(result["status"] for result in run.results)
@@ -512,7 +529,7 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except json.JSONDecodeError as error:
-        sys.exit(f"run_tests: the results of the last run are damaged ({error}); run without --add")
+    except KeyboardInterrupt:  # Before the first test.
+        sys.exit(130)
     except OSError as error:  # A full or read-only disk, say.
         sys.exit(f"run_tests: {error.filename or ROOT / 'build/tests'}: {error.strerror}")

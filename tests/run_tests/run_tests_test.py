@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of scripts/run_tests.py: run_tests_test.py PROGRAM FOLDER, with the program of bad_cases.cpp."""
+"""Tests of scripts/run_tests.py: run_tests_test.py PROGRAM FOLDER [CASE...], with the program of bad_cases.cpp."""
 import argparse
 import contextlib
 import importlib.util
@@ -7,9 +7,11 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -33,7 +35,7 @@ def run(*entries, seed=1, key=None):
     run_tests.ROOT = FOLDER.parent  # Paths in the output are relative to it.
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
-        one.go(key)
+        one.go(FOLDER / "journal", key)
     return {r["case"]: r["status"] for r in one.results}, one.results, output.getvalue()
 
 
@@ -116,6 +118,20 @@ class RunTests(unittest.TestCase):
             self.assertFalse((FOLDER / "journal").exists())
 
 
+    def test_a_fixture_runs_again_for_the_cases_that_are_left(self):
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        fixture, after, other = "fixture", "All/Parameters.Pass/3", "other"
+        for left, runs_again in ((), False), ((after,), True), ((other,), False):
+            entries = [entry(fixture, ["/bin/true"], [], sets_up=["models"]), entry("after", requires=["models"]), entry(other, ["/bin/true"], [])]
+            entries[1].cases = [case for case in entries[1].cases if case.name == after]
+            known = [{"entry": e.name, "case": case.name, "where": "", "status": "passed", "seconds": 77} for e in entries for case in e.cases
+                     if case.name not in left]
+            (FOLDER / "journal").write_text("\n".join(["same", *map(json.dumps, known)]) + "\n")
+            seconds = {r["case"]: r["seconds"] for r in run(*entries, key="same")[1]}
+            self.assertEqual(set(seconds), {fixture, after, other})
+            self.assertEqual({name for name in seconds if seconds[name] != 77}, {*left, *([fixture] if runs_again else [])})
+
+
 class Main(unittest.TestCase):
     """The program as a whole, in a folder of its own, with a stand-in for ctest."""
 
@@ -131,8 +147,15 @@ class Main(unittest.TestCase):
         return {"name": name, "command": list(command),
                 "properties": [{"name": key, "value": value} for key, value in ({"LABELS": list(labels)} | properties).items()]}
 
-    def run_it(self, *arguments):
-        """The exit status, the output and the results of a run."""
+    def clone(self):
+        """Makes the folder a clone whose build has no programs."""
+        for folder in ("build/release/bin", "build/release/lib"):
+            (self.root / folder).mkdir(parents=True)
+        subprocess.run("git init -q && git add scripts && git -c user.name=t -c user.email=t@t commit -qm t && "
+                       "printf '.venv\n/build\n/bin\n/tests.json\n/log\n/go\n' >.git/info/exclude", shell=True, check=True, cwd=self.root)
+
+    def run_it(self, *arguments, hang_up_when=None):
+        """The exit status, the output and the results of a run. Ends it by SIGHUP when the condition holds."""
         stand_in = self.root / "bin"
         stand_in.mkdir(exist_ok=True)
         (stand_in / "ctest").write_text(f"#!/bin/sh\ncat {self.root}/tests.json\n")
@@ -141,11 +164,16 @@ class Main(unittest.TestCase):
         file = self.root / "build/tests/release/results.json"
         if "--add" not in arguments and file.exists():
             file.unlink()
-        ran = subprocess.run([sys.executable, "scripts/run_tests.py", *arguments], cwd=self.root, capture_output=True, text=True,
-                             env=os.environ | {"PATH": f"{stand_in}:{os.environ['PATH']}"})
+        ran = subprocess.Popen([sys.executable, "scripts/run_tests.py", *arguments], cwd=self.root, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, env=os.environ | {"PATH": f"{stand_in}:{os.environ['PATH']}"})
+        if hang_up_when:
+            while not hang_up_when():
+                time.sleep(0.05)
+            ran.send_signal(signal.SIGHUP)
+        output, errors = ran.communicate()
         results = json.loads(file.read_text())["cases"] if file.exists() else []
-        self.assertNotIn("Traceback", ran.stderr)
-        return ran.returncode, ran.stdout + ran.stderr, results
+        self.assertNotIn("Traceback", errors)
+        return ran.returncode, output + errors, results
 
     def test_everything_passes(self):
         status, output, results = self.run_it()
@@ -230,10 +258,7 @@ class Main(unittest.TestCase):
 
     def test_a_package_is_a_part_of_the_key(self):
         """What an interrupted run has found holds only with the same packages."""
-        for folder in ("build/release/bin", "build/release/lib"):
-            (self.root / folder).mkdir(parents=True)
-        subprocess.run("git init -q && git add scripts && git -c user.name=t -c user.email=t@t commit -qm t && echo .venv >.git/info/exclude",
-                       shell=True, check=True, cwd=self.root)
+        self.clone()
         self.addCleanup(setattr, run_tests, "ROOT", run_tests.ROOT)
         run_tests.ROOT = self.root
         keys = [run_tests.key_of("release")]
@@ -247,6 +272,40 @@ class Main(unittest.TestCase):
         self.assertEqual(len(set(keys)), 3, keys)
         self.assertNotIn(None, keys)
 
+    def test_an_interrupted_run_goes_on_with_its_own_selection(self):
+        """A run of another selection neither takes its results nor loses them."""
+        self.clone()
+        log, everything = self.root / "log", ("--jobs", "2")
+        program = lambda first: ["/bin/sh", "-c", f'case "$*" in *list_tests*) ;; *) {first} ;; esac; exec {PROGRAM} "$@"', "sh", "--gtest_filter=All/*"]
+        self.tests = [self.entry("good", program(f"echo >> {log}")), self.entry("slow", program(f"test -e {self.root}/go || exec sleep 1000"))]
+        ran = lambda: len(log.read_text())
+        has_run = lambda: any(file.read_text().count("passed") == 20 for file in self.root.glob("build/tests/release/journal-*"))
+        status, output, _ = self.run_it(*everything, hang_up_when=has_run)
+        self.assertEqual(status, 130, output)
+        self.assertIn("interrupted: run it again to go on", output)
+        before = ran()
+
+        for more in ([], ["--add"]):
+            status, output, results = self.run_it("--entry", "good", "--filter", "*/7", *more)
+            self.assertEqual((status, len(results)), (0, 1 + len(more)))
+            self.assertNotIn("going on", output)
+        self.assertEqual(ran(), before + 2)
+
+        (self.root / "go").touch()
+        status, output, results = self.run_it(*everything, "--jobs", "1")
+        self.assertEqual((status, len(results), ran()), (0, 40, before + 2))
+        self.assertIn("going on after an interruption: 20 cases have run", output)
+        self.assertEqual(self.run_it(*everything)[0], 0)  # After its end, nothing is left to go on with.
+        self.assertEqual(ran(), 2 * before + 2)
+
+    def test_a_kept_journal_serves_a_second_run(self):
+        self.clone()
+        self.tests.append(self.entry("bad", [PROGRAM, "--gtest_filter=Misbehaving.Fails"]))
+        for going_on in (False, True):
+            status, output, results = self.run_it("--keep-journal")
+            self.assertEqual((status, len(results)), (1, 22))
+            self.assertEqual("going on after an interruption: 21 cases" in output, going_on)
+
     def test_what_cannot_be_written_is_one_line(self):
         (self.root / "build").write_text("no folder")
         status, output, _ = self.run_it()
@@ -254,4 +313,4 @@ class Main(unittest.TestCase):
         self.assertRegex(output.splitlines()[-1], r"^run_tests: .*build.*: Not a directory$")
 
 
-unittest.main(argv=sys.argv[:1])
+unittest.main(argv=["tests", *sys.argv[3:]])
