@@ -14,6 +14,7 @@ which load LibTorch. The results are in build/tests/PRESET: results.json, and th
 run with the same arguments, sources and programs goes on where the last one was.
 """
 import argparse
+import contextlib
 import fcntl
 import fnmatch
 import hashlib
@@ -236,12 +237,19 @@ class Run:
 
     # Processes.
 
-    def start(self, entry, command):
-        process = subprocess.Popen(command, env=environment_of(entry), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
-        with self.lock:
-            self.processes.add(process)
-        return process
+    @contextlib.contextmanager
+    def started(self, entry, command):
+        """A process, and a folder for its temporary files, which goes with it however it ends."""
+        with tempfile.TemporaryDirectory(dir=self.folder / "tmp", ignore_cleanup_errors=True) as temporary:
+            process = subprocess.Popen(command, env=environment_of(entry) | {"TMPDIR": temporary}, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+            with self.lock:
+                self.processes.add(process)
+            try:
+                yield process
+            finally:
+                with self.lock:
+                    self.processes.discard(process)
 
     def stop(self, process):
         try:
@@ -251,13 +259,11 @@ class Run:
 
     def run_command(self, entry, cases):
         begin, late = time.monotonic(), threading.Event()
-        process = self.start(entry, entry.command)
-        timer = threading.Timer(entry.seconds, lambda: (late.set(), self.stop(process)))
-        timer.start()
-        output, _ = process.communicate()
-        timer.cancel()
-        with self.lock:
-            self.processes.discard(process)
+        with self.started(entry, entry.command) as process:
+            timer = threading.Timer(entry.seconds, lambda: (late.set(), self.stop(process)))
+            timer.start()
+            output, _ = process.communicate()
+            timer.cancel()
         status = "passed" if process.returncode == 0 else "timeout" if late.is_set() else "failed"
         if status != "passed":
             self.broken_fixtures.update(entry.sets_up)
@@ -284,39 +290,36 @@ class Run:
     def run_shard(self, entry, left):
         """Runs the cases that are left in one process and removes those that have a result."""
         command = [c for c in entry.command if not c.startswith("--gtest_filter=")]
-        process = self.start(entry, [*command, f"--gtest_filter={':'.join(left)}", "--gtest_shuffle", f"--gtest_random_seed={self.seed}",
-                                     "--gtest_color=no"])
+        command += [f"--gtest_filter={':'.join(left)}", "--gtest_shuffle", f"--gtest_random_seed={self.seed}", "--gtest_color=no"]
         begun, current, lines, began, late = self.Begun(), None, [], time.monotonic(), threading.Event()
         ran, any_failed = [], False
         done = threading.Event()
 
-        def watch():
+        def watch(process):
             while not done.wait(1):
                 if time.monotonic() - began > entry.seconds:
                     late.set()
                     self.stop(process)
                     return
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        for line in process.stdout:
-            if (match := BEGIN.search(line)) and match[1] in left:
-                current, lines, began = left[match[1]], [], time.monotonic()
-                begun.count += 1
-            elif current and (match := END.search(line)) and match[2] == current.name:
-                status = {"OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}[match[1]]
-                any_failed |= status == "failed"  # By gtest, which then ends with status 1.
-                if status == "passed" and any(FINDING.search(text) for text in lines):
-                    status = "failed"
-                self.add(entry, current, status, int(match[3]) / 1000, "".join(lines))
-                ran.append(left.pop(current.name))
-                current, lines, began = None, [], time.monotonic()
-            else:
-                lines.append(line)
-        process.stdout.close()
-        process.wait()
-        done.set()
-        with self.lock:
-            self.processes.discard(process)
+        with self.started(entry, command) as process:
+            threading.Thread(target=watch, args=[process], daemon=True).start()
+            for line in process.stdout:
+                if (match := BEGIN.search(line)) and match[1] in left:
+                    current, lines, began = left[match[1]], [], time.monotonic()
+                    begun.count += 1
+                elif current and (match := END.search(line)) and match[2] == current.name:
+                    status = {"OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}[match[1]]
+                    any_failed |= status == "failed"  # By gtest, which then ends with status 1.
+                    if status == "passed" and any(FINDING.search(text) for text in lines):
+                        status = "failed"
+                    self.add(entry, current, status, int(match[3]) / 1000, "".join(lines))
+                    ran.append(left.pop(current.name))
+                    current, lines, began = None, [], time.monotonic()
+                else:
+                    lines.append(line)
+            process.stdout.close()
+            process.wait()
+            done.set()
         if self.interrupted:
             return begun
         code = process.returncode

@@ -131,6 +131,18 @@ class RunTests(unittest.TestCase):
             self.assertEqual(set(seconds), {fixture, after, other})
             self.assertEqual({name for name in seconds if seconds[name] != 77}, {*left, *([fixture] if runs_again else [])})
 
+    def test_nothing_stays_of_temporary_files(self):
+        """Not even of a process that is killed."""
+        command = ["/bin/sh", "-c", f'echo "$TMPDIR" >> {FOLDER}/folders; touch "$TMPDIR/left"; [ "$1" ] && exit; sleep 1000', "sh"]
+        (FOLDER / "folders").unlink(missing_ok=True)
+        statuses, _, _ = run(entry("hangs", command, []), entry("ends", [*command, "ends"], []))
+        self.assertEqual(statuses, {"hangs": "timeout", "ends": "passed"})
+        folders = (FOLDER / "folders").read_text().split()
+        self.assertEqual(len(set(folders)), 2)
+        for folder in folders:
+            self.assertEqual(Path(folder).parent, FOLDER / "tmp")
+            self.assertFalse(Path(folder).exists())
+
 
 class Main(unittest.TestCase):
     """The program as a whole, in a folder of its own, with a stand-in for ctest."""
