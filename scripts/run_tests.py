@@ -22,6 +22,7 @@ import json
 import os
 import random
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -36,11 +37,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS_OF_A_CASE = {"families": 1500, None: 600}  # By label. A case that takes longer hangs.
+SECONDS_TO_LIST = 60  # The cases of a program.
 MOST_CASES = 100  # Of a shard.
+# Of an entry. ctest lists WORKING_DIRECTORY always, but no test depends on it: all run in the current folder.
+PROPERTIES = {"LABELS", "TIMEOUT", "ENVIRONMENT", "RUN_SERIAL", "FIXTURES_SETUP", "FIXTURES_REQUIRED", "WORKING_DIRECTORY"}
 # What makes LibTorch choose other kernels. Entries with the label `libtorch` run a sample of their cases under each.
 SETTINGS = [f"ATEN_CPU_CAPABILITY={value}" for value in ("default", "avx2", "avx512")] + [
     f"MKL_ENABLE_INSTRUCTIONS={value}" for value in ("SSE4_2", "AVX2", "AVX512")] + ["ONEDNN_MAX_CPU_ISA=AVX2"]
-# The flags of a processor without which a setting makes LibTorch run instructions that it does not have.
+# CPU flags that a setting needs. Without them LibTorch ends in SIGILL.
 NEEDED_FLAGS = {"ATEN_CPU_CAPABILITY=avx2": {"avx2", "fma"},
                 "ATEN_CPU_CAPABILITY=avx512": {"avx512f", "avx512bw", "avx512vl", "avx512dq", "fma"}}
 NOT_LISTED = "(its cases)"  # In place of the cases of a program that does not list them.
@@ -48,7 +52,7 @@ AT_EXIT = "(at exit of a shard)"  # In place of a case, if a process failed afte
 SAMPLE = 1 / 50  # The part of the cases that runs under one setting.
 
 BEGIN = re.compile(r"\[ RUN      \] (\S+)$")
-# A finding of a sanitizer after which the process goes on, or ends only at its exit.
+# A sanitizer report that does not end the process at once.
 FINDING = re.compile(r"(WARNING: ThreadSanitizer|ERROR: \w+Sanitizer): |^\S+:\d+:\d+: runtime error: ")
 END = re.compile(r"\[ +(OK|FAILED|SKIPPED) +\] ([\w/.]+).*\((\d+) ms\)$")
 
@@ -88,8 +92,9 @@ class Entry:
             return f"scripts/run_tests.py --entry {self.name}"
         if self.is_gtest:
             command = [c for c in command if not c.startswith("--gtest_filter=")] + [f"--gtest_filter={':'.join(c.name for c in cases)}"]
-        words = [os.path.relpath(command[0], ROOT) if command[0].startswith(str(ROOT)) else command[0], *command[1:]]
-        return " ".join([*self.environment, *(f"'{word}'" if re.search(r"[^\w./=-]", word) else word for word in words)])
+        if command[0].startswith(str(ROOT)):
+            command[0] = os.path.relpath(command[0], ROOT)
+        return shlex.join([*self.environment, *command])
 
 
 def entries_of(preset):
@@ -99,6 +104,9 @@ def entries_of(preset):
         sys.exit(f"run_tests: ctest cannot list the tests of preset '{preset}': {listing.stderr.strip()}; build it first")
     for test in json.loads(listing.stdout)["tests"]:
         properties = {p["name"]: p["value"] for p in test.get("properties", [])}
+        # ctest lists an entry's fixtures as DEPENDS too.
+        if unknown := properties.keys() - PROPERTIES - ({"DEPENDS"} if "FIXTURES_REQUIRED" in properties else set()):
+            sys.exit(f"run_tests: {test['name']} has properties that only ctest knows: {', '.join(sorted(unknown))}")
         labels = properties.get("LABELS", [])
         limit = next((SECONDS_OF_A_CASE[l] for l in labels if l in SECONDS_OF_A_CASE), SECONDS_OF_A_CASE[None])
         if "gtest" not in labels:
@@ -131,8 +139,11 @@ def list_cases(entry):
     if not entry.is_gtest:
         return [Case(entry.name)]
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        run = subprocess.run([*entry.command, "--gtest_list_tests", f"--gtest_output=json:{file.name}"], env=environment_of(entry),
-                             capture_output=True, text=True, errors="replace")
+        try:
+            run = subprocess.run([*entry.command, "--gtest_list_tests", f"--gtest_output=json:{file.name}"], env=environment_of(entry),
+                                 capture_output=True, text=True, errors="replace", timeout=SECONDS_TO_LIST)
+        except subprocess.TimeoutExpired:
+            return unlisted(f"the program does not list its cases in {SECONDS_TO_LIST} s")
         if run.returncode:
             return unlisted(f"the program does not list its cases: {run.stderr.strip() or run.returncode}")
         cases = []
@@ -338,7 +349,8 @@ class Run:
 
     def add(self, entry, case, status, seconds, output, rerun=None):
         """Records a result. `rerun`: the cases that may show the failure again, if they are not `case` alone."""
-        result = {"entry": entry.name, "case": case.name, "where": case.where, "status": status, "seconds": round(seconds, 3)}
+        result = {"entry": entry.name, "case": case.name, "where": case.where, "status": status, "seconds": round(seconds, 3),
+                  "labels": entry.labels}
         if status == "skipped":
             result["reason"] = " ".join(line.strip() for line in output.splitlines()[1:] if line.strip())
         with self.lock:
@@ -354,7 +366,8 @@ class Run:
                 if status in ("passed", "skipped"):
                     return
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(output)
+                with file.open("a" if case.name == AT_EXIT else "w") as log:  # Several shards of an entry may end badly.
+                    log.write(output)
             except OSError as error:  # A full disk. The results are still printed.
                 print(f"run_tests: cannot write below {self.folder.relative_to(ROOT)}: {error.strerror}", file=sys.stderr)
                 if status in ("passed", "skipped"):
@@ -437,7 +450,7 @@ def main():
     parser.add_argument("--settings", choices=["none", "sample", "all", *SETTINGS], default="none", metavar="SETTING",
                         help="the processor settings of LibTorch, which entries with the label `libtorch` run under: none but the machine's, a "
                              "sample of the cases under each, all cases under each, or all under one")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at a time")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes at a time")
     parser.add_argument("--seed", type=int, default=None, help="of the random order")
     parser.add_argument("--add", action="store_true", help="keep the results of the last run, and add those of this one")
     parser.add_argument("--keep-journal", action="store_true", help="a second run with these arguments runs only what has not passed; "

@@ -143,6 +143,21 @@ class RunTests(unittest.TestCase):
             self.assertEqual(Path(folder).parent, FOLDER / "tmp")
             self.assertFalse(Path(folder).exists())
 
+    def test_every_bad_exit_of_an_entry_is_in_its_log(self):
+        program = entry()
+        program.cases = [case for case in program.cases if case.name.startswith("ExitStatus")]  # A shard for each.
+        run(program)
+        log = (FOLDER / "failed/program._at_exit_of_a_shard_.log").read_text()
+        self.assertIn("exit status 23", log)
+        self.assertIn("exit status 1\n", log)
+
+    def test_a_program_that_hangs_before_it_lists_its_cases_fails(self):
+        self.addCleanup(setattr, run_tests, "SECONDS_TO_LIST", run_tests.SECONDS_TO_LIST)
+        run_tests.SECONDS_TO_LIST = 0.1
+        statuses, _, output = run(entry(command=["/bin/sh", "-c", "exec sleep 1000"]))
+        self.assertEqual(statuses, {run_tests.NOT_LISTED: "failed"})
+        self.assertIn("does not list its cases in 0.1 s", output)
+
 
 class Main(unittest.TestCase):
     """The program as a whole, in a folder of its own, with a stand-in for ctest."""
@@ -244,7 +259,7 @@ class Main(unittest.TestCase):
 
     def test_the_fixture_comes_with_what_requires_it(self):
         self.tests.append(self.entry("fixture", ["/bin/true"], [], FIXTURES_SETUP=["models"]))
-        self.tests.append(self.entry("after", FIXTURES_REQUIRED=["models"]))
+        self.tests.append(self.entry("after", FIXTURES_REQUIRED=["models"], DEPENDS=["fixture"]))
         results = self.run_it("--entry", "after")[2]
         self.assertEqual({r["entry"] for r in results}, {"fixture", "after"})
         self.assertEqual(results[0]["entry"], "fixture")
@@ -317,6 +332,27 @@ class Main(unittest.TestCase):
             status, output, results = self.run_it("--keep-journal")
             self.assertEqual((status, len(results)), (1, 22))
             self.assertEqual("going on after an interruption: 21 cases" in output, going_on)
+
+    def test_an_unknown_property_is_an_error(self):
+        for name, value in (("WILL_FAIL", True), ("DEPENDS", ["good"])):
+            self.tests[2:] = [self.entry("bad", **{name: value})]
+            status, output, _ = self.run_it()
+            self.assertEqual(status, 1)
+            self.assertIn(f"bad has properties that only ctest knows: {name}", output)
+
+    def test_damaged_results_are_named(self):
+        self.run_it()
+        (self.root / "build/tests/release/results.json").write_text("{")
+        ran = subprocess.run([sys.executable, "scripts/run_tests.py", "--add"], cwd=self.root, capture_output=True, text=True,
+                             env=os.environ | {"PATH": f"{self.root}/bin:{os.environ['PATH']}"})
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("build/tests/release/results.json is damaged", ran.stderr)
+
+    def test_the_jobs_are_those_of_the_cores_that_it_may_use(self):
+        cores = os.sched_getaffinity(0)
+        self.addCleanup(os.sched_setaffinity, 0, cores)
+        os.sched_setaffinity(0, {min(cores)})
+        self.assertIn("21 cases, 1 at a time", self.run_it()[1])
 
     def test_what_cannot_be_written_is_one_line(self):
         (self.root / "build").write_text("no folder")
