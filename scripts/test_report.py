@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Prints the closing table of scripts/test.sh and keeps it in build/tests/reports.
 
-The input is what the run has left in build/tests: stages.tsv (name, begin in seconds since 1970, seconds, exit status) and the results.json
-of each preset. The exit status is 1 if a stage failed or left no results, or if more than 3 % of the tests of preset release skipped: without
+The input is what the run has left in build/tests: stages.tsv (name, begin in seconds since 1970, seconds, exit status), with a row for each
+time that a stage ran, and the results.json of each preset. The exit status is 1 if a stage failed or left no results, or if more than 3 % of the tests of preset release skipped: without
 a GPU, only what nothing else can run may skip (docs/kernels.md). The last line counts the cases of all presets; a stage without cases that
 failed counts as a failed one.
 """
@@ -29,15 +29,19 @@ def duration(seconds):
 
 class Stage(NamedTuple):
     name: str
-    begin: int  # Seconds since 1970.
-    seconds: int
-    status: int
+    begin: int  # Of the last time that it ran, in seconds since 1970.
+    seconds: int  # Of every time that it ran.
+    status: int  # Of the last time.
 
 
 def read_stages():
     file = TESTS / "stages.tsv"
-    rows = [line.split("\t") for line in file.read_text().splitlines()] if file.exists() else []
-    return [Stage(name, *map(int, numbers)) for name, *numbers in rows]
+    stages = {}
+    for line in file.read_text().splitlines() if file.exists() else []:
+        name, begin, seconds, status = line.split("\t")
+        before = stages[name].seconds if name in stages else 0
+        stages[name] = Stage(name, int(begin), before + int(seconds), int(status))
+    return list(stages.values())
 
 
 def preset_of(name):

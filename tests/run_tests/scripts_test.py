@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of scripts/test_report.py and scripts/quick_tests.py: scripts_test.py FOLDER."""
+"""Tests of scripts/test.sh and of the scripts that it calls, without run_tests.py: scripts_test.py FOLDER [CASE...]."""
 import json
 import os
 import shutil
@@ -17,8 +17,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import quick_tests  # noqa: E402
 
 
-def case(name, status="passed", seconds=1.0, entry="tests", **more):
-    return {"entry": entry, "case": name, "where": "", "status": status, "seconds": seconds, **more}
+def case(name, status="passed", seconds=1.0, labels=(), **more):
+    return {"entry": "tests", "case": name, "where": "", "status": status, "seconds": seconds, "labels": labels, **more}
 
 
 class Report(unittest.TestCase):
@@ -100,6 +100,14 @@ class Report(unittest.TestCase):
         self.results("release", *(case(f"A.{i}") for i in range(9)), case("A.s", "skipped"))
         self.assertEqual(self.report()[0], 1)
 
+    def test_a_stage_that_was_interrupted_has_one_row(self):
+        self.stage("tests, release", 130)
+        self.stage("tests, release")
+        self.results("release", case("A.1"))
+        status, output = self.report()
+        self.assertEqual(status, 0, output)
+        self.assertRegex(output, r"(?m)^tests, release +0:14$")
+
     def test_a_quick_run_shows_its_cases(self):
         self.stage("tests of the change")
         self.results("release", case("A.1"), case("A.2", "skipped"))
@@ -112,10 +120,13 @@ class Report(unittest.TestCase):
     def test_a_slow_case_needs_a_reason(self):
         self.stage("tests, release")
         self.results("release", case("Slow.Case", seconds=21.0), case("Rules.AreTotal", seconds=30.0),
-                     case("Big.Case", seconds=40.0, entry="cgc_e2e_real_models"))
+                     case("Big.Case", seconds=40.0, labels=["gtest", "families"]), case("Odd.Case", seconds=22.0))
+        with (self.root / "tests/slow_cases.txt").open("a") as reasons:
+            reasons.write("Odd.\n")
         status, output = self.report()
         self.assertEqual(status, 0)  # A busy machine makes cases slow.
         self.assertRegex(output, r"Slow.Case, release: NEEDS A REASON")
+        self.assertRegex(output, r"Odd.Case, release: NEEDS A REASON")
         self.assertRegex(output, r"Rules.AreTotal, release: 3,000 random")
         self.assertRegex(output, r"Big.Case, release\n")
 
@@ -151,25 +162,74 @@ class ClangTidy(Copy):
 
 
 class Test(Copy):
-    def test_a_signal_ends_the_stage_with_its_processes(self):
+    """scripts/test.sh with stand-ins, which write into the file log what they are called for."""
+
+    def setUp(self):
         self.copy("test.sh")
-        (self.root / "scripts/setup.sh").write_text(
-            'set -euo pipefail\ncd "$(dirname "${BASH_SOURCE[0]}")/.."\nsay() { echo "== $*"; }\nfail() { exit 1; }\nsetup() { :; }\n')
-        stand_in = self.root / "bin"
-        stand_in.mkdir()
-        (stand_in / "clang-format-19").write_text(f"#!/bin/sh\necho $$ > {self.root}/begun.tmp\nmv {self.root}/begun.tmp {self.root}/begun\nexec sleep 1000\n")
-        (stand_in / "clang-format-19").chmod(0o755)
-        ran = subprocess.Popen(["scripts/test.sh"], cwd=self.root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                               env=os.environ | {"PATH": f"{stand_in}:{os.environ['PATH']}"})
-        while not (begun := self.root / "begun").exists():
-            time.sleep(0.05)
-        ran.send_signal(signal.SIGTERM)
-        self.assertIn("interrupted: run it again to go on", ran.communicate()[1])
-        self.assertEqual(ran.returncode, 130)
-        with self.assertRaises(ProcessLookupError):
-            while True:  # Its parent may still have to collect it.
-                os.kill(int(begun.read_text()), 0)
+        self.stand_in("scripts/setup.sh", "set -euo pipefail", 'cd "$(dirname "${BASH_SOURCE[0]}")/.."', 'say() { echo "== $*"; }', "fail() { exit 1; }",
+                      "setup() { :; }", 'build() { echo "build $*" >>log; }', 'build_preset() { echo "build_preset $*" >>log; }')
+        for script in ("check_layers.sh", "clang_tidy.sh"):
+            self.stand_in(f"scripts/{script}", f"echo {script} >>log")
+        self.stand_in("scripts/fuzz.sh", 'echo "fuzz.sh $*" >>log', "if [[ $1 != --build && ! -e go ]]; then exec sleep 1000; fi")
+        self.stand_in("scripts/run_tests.py", "if [[ $1 == --key ]]; then cat key; exit; fi", 'echo "run_tests.py $*" >>log',
+                      "mkdir -p build/tests/release", "touch build/tests/release/journal-1")
+        self.stand_in("scripts/test_report.py", "cat build/tests/stages.tsv", "exit 3")
+        self.stand_in("bin/clang-format-19", "echo clang-format >>log")
+        for folder in "backend bench driver examples frontend ir passes python runtime support tests tools tuner".split():
+            (self.root / folder).mkdir()
+        (self.root / "key").write_text("key\n")
+
+    def stand_in(self, name, *lines):
+        file = self.root / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("\n".join(["#!/usr/bin/env bash", *lines, ""]))
+        file.chmod(0o755)
+
+    def run_it(self, end_by=None):
+        """The exit status, the output and the calls of a run, which gets the signal when it fuzzes."""
+        log = self.root / "log"
+        log.unlink(missing_ok=True)
+        ran = subprocess.Popen(["scripts/test.sh"], cwd=self.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               env=os.environ | {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}"})
+        if end_by:
+            while not (log.exists() and "fuzz.sh --seconds" in log.read_text()):
                 time.sleep(0.05)
+            ran.send_signal(end_by)
+        output, _ = ran.communicate()
+        return ran.returncode, output, log.read_text().splitlines()
+
+    def test_a_signal_ends_the_stage_with_its_processes(self):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            self.stand_in("scripts/fuzz.sh", "echo $$ >begun", 'echo "fuzz.sh $*" >>log', '[[ $1 == --build ]] || exec sleep 1000')
+            status, output, _ = self.run_it(end_by=number)
+            self.assertEqual(status, 130)
+            self.assertIn("interrupted: run it again to go on", output)
+            with self.assertRaises(ProcessLookupError):
+                while True:  # Its parent may still have to collect it.
+                    os.kill(int((self.root / "begun").read_text()), 0)
+                    time.sleep(0.05)
+
+    def test_an_interrupted_run_goes_on(self):
+        everything = self.run_it(end_by=signal.SIGTERM)[2]
+        self.assertEqual(everything[:3], ["clang-format", "check_layers.sh", "build "])
+        (self.root / "go").touch()
+        status, output, calls = self.run_it()
+        self.assertEqual(status, 3)  # Of the report.
+        self.assertIn("going on after an interruption", output)
+        # Builds and tests know what is left, and the tests take the results of the interrupted run.
+        self.assertEqual([call.split()[0] for call in calls], ["build", *["run_tests.py", "build_preset"] * 2, "run_tests.py", "fuzz.sh"])
+        self.assertTrue(all("--keep-journal" in call for call in calls if call.startswith("run_tests.py")))
+        rows = [line.split("\t") for line in output.splitlines() if "\t" in line]
+        self.assertEqual([row[3] for row in rows if row[0] == "fuzzing"], ["130", "0"])
+        self.assertEqual([row[3] for row in rows if row[0] == "format"], ["0"])
+        self.assertEqual(list(self.root.glob("build/tests/release/journal-*")), [])  # The next run begins anew.
+        self.assertEqual(self.run_it()[2], everything)
+
+    def test_an_interrupted_run_of_other_sources_does_not_go_on(self):
+        everything = self.run_it(end_by=signal.SIGTERM)[2]
+        (self.root / "go").touch()
+        (self.root / "key").write_text("another key\n")
+        self.assertEqual(self.run_it()[2], everything)
 
 
 class Quick(unittest.TestCase):
@@ -201,4 +261,4 @@ class Quick(unittest.TestCase):
         self.assertIn("cgc_session_tests_on_fake:tests/unit/runtime", self.belong_to("tests/unit/runtime/sample_plan.h"))
 
 
-unittest.main(argv=sys.argv[:1])
+unittest.main(argv=["tests", *sys.argv[2:]])
