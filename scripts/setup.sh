@@ -9,13 +9,14 @@ trap 'echo "interrupted: run it again to go on" >&2; exit 130' INT
 say() { echo "== $*"; }
 fail() { echo "$(basename "$0"): $*" >&2; exit 1; }
 
-# quietly LOG COMMAND...: runs the command with its output in the log, and shows the end of the log on failure.
+# quietly LOG COMMAND...: runs the command with its output in the log. On failure, shows what Ninja says of the first targets that
+# failed, or else the end of the log.
 quietly() {
   local log=$1 status=0
   shift
   "$@" >>"$log" 2>&1 </dev/null || status=$?
   [[ $status == 0 ]] && return
-  tail -n 30 "$log" >&2
+  grep -m 3 -A 15 '^FAILED: ' "$log" >&2 || tail -n 30 "$log" >&2
   fail "failed with status $status: $1 ${2-} ${3-}... (all of its output: $log)"
 }
 
@@ -136,7 +137,7 @@ setup() {
   say "set-up is complete"
 }
 
-# build_preset PRESET [TARGET...]: builds the preset's default targets, or the given ones.
+# build_preset PRESET [TARGET...]: builds the preset's default targets, or the given ones, as far as it can.
 build_preset() {
   local preset=$1 targets=()
   shift
@@ -148,9 +149,9 @@ build_preset() {
   : >"$log"
   quietly "$log" cmake --preset "$preset"
   if [[ -t 1 ]]; then
-    cmake --build --preset "$preset" "${targets[@]}"  # one line, rewritten
+    cmake --build --preset "$preset" "${targets[@]}" -- -k 0 # one line, rewritten
   else
-    quietly "$log" cmake --build --preset "$preset" "${targets[@]}"
+    quietly "$log" cmake --build --preset "$preset" "${targets[@]}" -- -k 0
   fi
   unlock
 }

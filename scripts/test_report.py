@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ROOT / "build/tests"
+NO_REASON = "NEEDS A REASON in tests/slow_cases.txt"
 SLOW_SECONDS = 20  # A case that takes longer needs a reason in SLOW.
 LAST_LINES = 20  # Of the output of a failed stage.
 QUICK = "tests of the change"
@@ -50,9 +51,9 @@ def preset_of(name):
 
 
 def slow_reasons():
-    """Pattern of a case by its reason."""
-    lines = [line.split(None, 1) for line in SLOW.read_text().splitlines() if line and not line.startswith("#")]
-    return {pattern: reason for pattern, reason in lines}
+    """The reason by the pattern of a case."""
+    lines = [line.partition(" ") for line in SLOW.read_text().splitlines() if line and not line.startswith("#")]
+    return {pattern: reason or NO_REASON for pattern, _, reason in lines}
 
 
 def main():
@@ -63,7 +64,7 @@ def main():
             file = TESTS / preset / "results.json"
             if file.exists() and file.stat().st_mtime >= stage.begin:
                 results[preset] = json.loads(file.read_text())["cases"]
-            elif stage.status == 0 and stage.name != QUICK:  # To whose files no test may belong.
+            elif stage.status == 0 and stage.name != QUICK:  # --quick has no results if no test covers the change.
                 failures.append(f"stage {stage.name} has left no results")
     lines = [f"{'stage':<44}{'min:s':>8}"]
     for stage in stages:
@@ -87,15 +88,18 @@ def main():
     reasons = slow_reasons()
     lines += ["", "slowest cases"]
     for i, (case, preset) in enumerate(all_cases):
-        slow = case["seconds"] > SLOW_SECONDS and "real" not in case["entry"] and "largest" not in case["entry"]
+        slow = case["seconds"] > SLOW_SECONDS and "families" not in case["labels"]
         if i < 10 or slow:
-            reason = next((r for pattern, r in reasons.items() if pattern in case["case"]), "NEEDS A REASON in tests/slow_cases.txt") if slow else ""
+            reason = next((r for pattern, r in reasons.items() if pattern in case["case"]), NO_REASON) if slow else ""
             lines.append(f"{case['seconds']:9.1f} s  {case['entry']} {case['case']}, {preset}{f': {reason}' if reason else ''}")
 
     skipped = Counter(case.get("reason") or "no reason" for case, _ in all_cases if case["status"] == "skipped")
     if skipped:
         lines += ["", "skipped"]
         lines += [f"{count:>6}  {reason}" for reason, count in skipped.most_common()]
+
+    statuses = {stage.name: stage.status for stage in stages}
+    lines += [f"\ntests, {preset}: some programs may be of an earlier build" for preset in results if statuses.get(f"build, {preset}")]
 
     failures += [f"stage {stage.name}" for stage in stages if stage.status != 0]
     release = results.get("release", [])
@@ -117,7 +121,7 @@ def main():
     print(f"\n{text}", end="")
     reports = TESTS / "reports"
     reports.mkdir(exist_ok=True)
-    (reports / f"{datetime.datetime.now():%Y-%m-%d-%H%M%S}-{commit or 'no-clone'}.txt").write_text(f"{os.cpu_count()} cores\n{text}")
+    (reports / f"{datetime.datetime.now():%Y-%m-%d-%H%M%S}-{commit or 'no-clone'}.txt").write_text(f"{len(os.sched_getaffinity(0))} cores\n{text}")
     sys.exit(bool(failures))
 
 

@@ -108,6 +108,16 @@ class Report(unittest.TestCase):
         self.assertEqual(status, 0, output)
         self.assertRegex(output, r"(?m)^tests, release +0:14$")
 
+    def test_programs_of_an_earlier_build_are_named(self):
+        for status in (0, 1):
+            self.stages = []
+            self.stage("build, release", status)
+            self.stage("tests, release")
+            self.results("release", case("A.1"))
+            status_of_report, output = self.report_again()
+            self.assertEqual(status_of_report, status)
+            self.assertEqual("tests, release: some programs may be of an earlier build" in output, bool(status))
+
     def test_a_quick_run_shows_its_cases(self):
         self.stage("tests of the change")
         self.results("release", case("A.1"), case("A.2", "skipped"))
