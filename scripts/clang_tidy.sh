@@ -5,7 +5,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if (($#)); then files=("$@"); else mapfile -t files < <(scripts/changed_files.sh); fi
+files=("$@")
+if (($# == 0)); then
+  changed=$(scripts/changed_files.sh)
+  while read -r file; do
+    if [[ -f $file ]]; then files+=("$file"); fi # Others are gone.
+  done <<< "$changed"
+fi
 database=build/release/compile_commands.json
 [[ -f $database ]] || { echo "clang_tidy.sh: $database is missing: cmake --preset release writes it" >&2; exit 1; }
 mkdir -p build/release/{tidy,headers}
@@ -28,17 +34,23 @@ for file in "${files[@]}"; do
     ;;
   esac
 done
-((${#sources[@]})) || exit 0
+((${#sources[@]})) || { echo "clang-tidy: 0 files to check: none of ${#files[@]} changed files is a source of build/release"; exit 0; }
 if (($# == 0 && ${#sources[@]} > 60)); then
   all=("${sources[@]}") sources=()
   for ((i = 0; i < 60; ++i)); do sources+=("${all[i * ${#all[@]} / 60]}"); done
   echo "clang-tidy: ${#sources[@]} of ${#all[@]} changed files; clang_tidy.sh FILE... checks others"
 fi
-# A header may be among those that its target precompiles, which would define it twice: headers are checked without those.
+# A target may precompile the header under test. It would then be defined twice, so headers are checked without the PCH.
 sed -E 's/ -include [^ ]*cmake_pch\.hxx//' "$database" > build/release/headers/compile_commands.json
-# Clang-tidy counts what it suppresses on stderr; its findings are on stdout. It includes what GCC has precompiled.
-# check FILE: checks one file.
-check() { clang-tidy-19 -p "build/release/$([[ $1 == *.h ]] && echo headers || echo tidy)" --quiet --extra-arg=-Wno-ignored-gch "$1" 2> /dev/null; }
+# check FILE: checks one file. clang-tidy's findings are on stdout, and its status is then 1. On stderr it counts what it
+# suppresses, or says why it cannot run. It includes what GCC has precompiled.
+check() {
+  local errors status=0 database=tidy
+  [[ $1 != *.h ]] || database=headers
+  { errors=$(clang-tidy-19 -p build/release/$database --quiet --extra-arg=-Wno-ignored-gch "$1" 2>&1 >&3) || status=$?; } 3>&1
+  ((status <= 1)) || echo "$errors" >&2
+  return $status
+}
 export -f check
 # shellcheck disable=SC2016
 printf '%s\0' "${sources[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -c 'check "$1"' -

@@ -87,7 +87,10 @@ TESTS_OF = [
 
 
 def changed():
-    return subprocess.run(["scripts/changed_files.sh"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    listing = subprocess.run(["scripts/changed_files.sh"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    if listing.returncode:
+        sys.exit("quick_tests: git cannot tell which files have changed, as above")
+    return listing.stdout.splitlines()
 
 
 def programs():
