@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Builds and runs the tests of what differs from origin/main: quick_tests.py [PATH...]
 
-The cases of each changed test source, and the tests of the layer of each other changed file; of a helper in tests, a sample of what uses it.
+The cases of each changed test source, and the tests of the layer of each other changed file; of a helper in tests, all cases of its folder
+and of those below. Files that the change deletes or moves count too.
 Not run: tests of the layers above, models in real size, sanitizers, fuzzing, and clang-tidy; scripts/test.sh runs those. The output names
 the changed files that have no quick tests.
 """
 import fnmatch
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +26,8 @@ TESTS_OF = [
     ("tests/setup_test.sh", ["Setup.DoesOnlyWhatIsMissing"]),
     ("tests/fuzz/*", None),
     ("tests/fake_cuda/*", ["cgc_fake_device_tests", "cgc_device_tests_on_fake"]),
-    ("tests/test_device/*", ["cgc_session_tests", "cgc_session_tests_on_fake"]),
+    ("tests/test_device/*", ["cgc_session_tests", "cgc_session_tests_on_fake", "cgc_train_tests", "cgc_train_tests_on_fake",
+                             "cgc_deployment_tests", "cgc_tool_tests"]),
     ("tests/plugin_libraries/*", ["cgc_device_tests_on_fake", "cgc_e2e_tests:tests/e2e/plugin_test.cpp"]),
     ("tests/c_api/*", ["cgc_deployment_tests", "CApi.*"]),
     ("tests/device_code_test.cmake", ["Backend.LinksNoDeviceCode"]),
@@ -35,6 +38,7 @@ TESTS_OF = [
     ("tests/paths.*", ["cgc_tool_tests"]),
     ("tests/temp_folder.h", ["cgc_plan_tests"]),
     ("tests/e2e/installed_test.cpp", ["cgc_e2e_installed"]),
+    ("tests/e2e/plugin_test.cpp", ["cgc_e2e_tests:tests/e2e/plugin_test.cpp", "cgc_e2e_installed:tests/e2e/plugin_test.cpp"]),
     ("tests/e2e/build_examples.cmake", ["cgc_e2e_installed"]),
     ("tests/e2e/real_model_test.cpp", None),
     ("tests/e2e/make_families.py", ["cgc_e2e_tests:tests/e2e/families_test.cpp"]),
@@ -53,9 +57,8 @@ TESTS_OF = [
     ("tests/numerics/*.py", ["cgc_numerics_tests:tests/numerics/frontend_test.cpp"]),
     ("tests/*CMakeLists.txt", None),
     ("scripts/setup.sh", ["Setup.DoesOnlyWhatIsMissing"]),
-    ("scripts/run_tests.py", ["RunTests.*"]),
-    ("scripts/test_report.py", ["RunTests.*"]),
-    ("scripts/quick_tests.py", ["RunTests.*"]),
+    *((f"scripts/{name}", ["RunTests.*"]) for name in (
+        "test.sh", "run_tests.py", "test_report.py", "quick_tests.py", "changed_files.sh", "clang_tidy.sh", "compile_commands.py", "check_constants.py")),
     ("scripts/export_*", ["cgc_e2e_tests:tests/e2e/exporter_test.cpp", "cgc_e2e_tests:tests/e2e/training_exporter_test.cpp"]),
     ("scripts/openclip_*", ["cgc_e2e_tests:tests/e2e/exporter_test.cpp"]),
     ("scripts/preprocess_*", ["cgc_e2e_tests:tests/e2e/preprocess_test.cpp"]),
@@ -110,16 +113,21 @@ def programs():
 
 
 def tests_of(path, folders):
-    """The tests of a path; None if only scripts/test.sh has some. Raises LookupError for a path that TESTS_OF does not know."""
+    """The tests of a path; None if only scripts/test.sh has some. Raises LookupError for a file that TESTS_OF does not know."""
+    exists, is_test = (ROOT / path).exists(), path.endswith("_test.cpp")
+    if is_test and not exists:
+        return []  # Its cases are gone too.
     for pattern, tests in TESTS_OF:
         if fnmatch.fnmatch(path, pattern):
             return tests
     if path.startswith("tests/") and path.endswith((".cpp", ".h")):
         # A helper belongs to all cases of its folder and of those below.
-        is_test, folder = path.endswith("_test.cpp"), str(Path(path).parent)
+        folder = next(str(parent) for parent in Path(path).parents if (ROOT / parent).exists())
         return [f"{program}:{path if is_test else folder}" for program, dirs in folders.items()
                 if any(path.startswith(d) or (not is_test and d.startswith(f"{folder}/")) for d in dirs)]
-    raise LookupError(path)
+    if exists:
+        raise LookupError(path)
+    return None
 
 
 def main():
@@ -140,6 +148,7 @@ def main():
     if untested:
         print("quick_tests: tested by scripts/test.sh only:", ", ".join(untested))
     (ROOT / "build/tests/release/results.json").unlink(missing_ok=True)
+    shutil.rmtree(ROOT / "build/tests/release/failed", ignore_errors=True)
     if not entries:
         print("quick_tests: no test belongs to the changed files")
         return

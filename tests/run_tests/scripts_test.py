@@ -322,6 +322,26 @@ class Quick(unittest.TestCase):
                 self.assertIn(entry.rstrip("*"), text)
                 self.assertTrue((ROOT / file).exists(), file)
 
+    def test_what_is_gone_has_the_tests_of_its_layer(self):
+        self.assertEqual(self.belong_to("passes/gone.cpp"), ["cgc_passes_tests", "cgc_file_tests"])
+        self.assertEqual(self.belong_to("tests/unit/passes/gone_test.cpp"), [])
+        self.assertEqual(self.belong_to("tests/unit/passes/gone/gone.h"), ["cgc_passes_tests:tests/unit/passes"])
+        self.assertIsNone(self.belong_to("somewhere/gone.cpp"))
+
+    def test_scripts_of_the_tests_have_tests(self):
+        for script in ("test.sh", "run_tests.py", "clang_tidy.sh", "changed_files.sh", "compile_commands.py"):
+            self.assertEqual(self.belong_to(f"scripts/{script}"), ["RunTests.*"])
+
+    def test_a_source_with_cases_in_two_entries_has_both(self):
+        self.assertIn("cgc_e2e_installed:tests/e2e/plugin_test.cpp", self.belong_to("tests/e2e/plugin_test.cpp"))
+
+    def test_a_file_that_nobody_knows_is_an_error(self):
+        file = ROOT / "build/unknown.cpp"
+        file.touch()
+        self.addCleanup(file.unlink)
+        with self.assertRaises(LookupError):
+            self.belong_to("build/unknown.cpp")
+
     def test_a_source_of_tests_has_its_own_cases(self):
         self.assertEqual(self.belong_to("tests/unit/passes/cse_test.cpp"), ["cgc_passes_tests:tests/unit/passes/cse_test.cpp"])
         self.assertEqual(self.belong_to("tests/unit/passes/passes_test_util.h"), ["cgc_passes_tests:tests/unit/passes"])
