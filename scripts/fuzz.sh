@@ -33,6 +33,7 @@ flock --nonblock 7 || { say "waiting for another fuzz.sh in this folder"; flock 
 build cgc cgc_numerics_tests cgc_conformance_tests
 build_preset asan cgc_fuzzers
 
+cores=$(env -u OMP_NUM_THREADS nproc) # nproc takes it for a limit.
 export OMP_NUM_THREADS=1
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 out=build/fuzz
@@ -107,7 +108,8 @@ fuzz() {
   if [[ $target == plan ]]; then longest=1048576; fi
   # LibTorch's pickle reader allocates as much as a length in the file says, and frees it again.
   if [[ $target == torchscript ]]; then options+=(-malloc_limit_mb=1000000); else options+=(-malloc_limit_mb=2048); fi
-  CGC_FUZZ_LAUNCHES=$out/launches "${run[@]}" "${options[@]}" -rss_limit_mb=3072 -max_len=$longest \
+  # In place of the shell, whose end would not end it.
+  CGC_FUZZ_LAUNCHES=$out/launches exec "${run[@]}" "${options[@]}" -rss_limit_mb=3072 -max_len=$longest \
     -print_final_stats=1 -artifact_prefix="$found/$target-" >"$out/$target.log" 2>&1
 }
 
@@ -129,7 +131,7 @@ wait_for_one() {
   ((status == 0)) || failed+=("$target")
 }
 for target in "${targets[@]}"; do
-  if ((${#running[@]} == $(nproc))); then wait_for_one; fi
+  if ((${#running[@]} == cores)); then wait_for_one; fi
   fuzz "$target" &
   running[$!]=$target
 done

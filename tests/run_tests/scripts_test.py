@@ -143,6 +143,20 @@ class Report(unittest.TestCase):
 
 class Copy(unittest.TestCase):
     """A script in a folder of its own."""
+    SETUP = ("set -euo pipefail", 'cd "$(dirname "${BASH_SOURCE[0]}")/.."', 'say() { echo "== $*"; }', "fail() { exit 1; }", "setup() { :; }",
+             'build() { echo "build $*" >>log; }', 'build_preset() { echo "build_preset $*" >>log; }')  # Of a stand-in for setup.sh.
+
+    def stand_in(self, name, *lines):
+        file = self.root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("\n".join(["#!/usr/bin/env bash", *lines, ""]))
+        file.chmod(0o755)
+
+    def assert_ended(self, pid):
+        with self.assertRaises(ProcessLookupError):
+            while True:  # Its parent may still have to collect it.
+                os.kill(pid, 0)
+                time.sleep(0.05)
 
     def copy(self, *scripts):
         FOLDER.mkdir(parents=True, exist_ok=True)
@@ -235,8 +249,7 @@ class Test(Copy):
 
     def setUp(self):
         self.copy("test.sh")
-        self.stand_in("scripts/setup.sh", "set -euo pipefail", 'cd "$(dirname "${BASH_SOURCE[0]}")/.."', 'say() { echo "== $*"; }', "fail() { exit 1; }",
-                      "setup() { :; }", 'build() { echo "build $*" >>log; }', 'build_preset() { echo "build_preset $*" >>log; }')
+        self.stand_in("scripts/setup.sh", *self.SETUP)
         for script in ("check_layers.sh", "clang_tidy.sh"):
             self.stand_in(f"scripts/{script}", f"echo {script} >>log")
         self.stand_in("scripts/fuzz.sh", 'echo "fuzz.sh $*" >>log', "if [[ $1 != --build && ! -e go ]]; then exec sleep 1000; fi")
@@ -247,12 +260,6 @@ class Test(Copy):
         for folder in "backend bench driver examples frontend ir passes python runtime support tests tools tuner".split():
             (self.root / folder).mkdir()
         (self.root / "key").write_text("key\n")
-
-    def stand_in(self, name, *lines):
-        file = self.root / name
-        file.parent.mkdir(exist_ok=True)
-        file.write_text("\n".join(["#!/usr/bin/env bash", *lines, ""]))
-        file.chmod(0o755)
 
     def run_it(self, end_by=None):
         """The exit status, the output and the calls of a run, which gets the signal when it fuzzes."""
@@ -273,10 +280,7 @@ class Test(Copy):
             status, output, _ = self.run_it(end_by=number)
             self.assertEqual(status, 130)
             self.assertIn("interrupted: run it again to go on", output)
-            with self.assertRaises(ProcessLookupError):
-                while True:  # Its parent may still have to collect it.
-                    os.kill(int((self.root / "begun").read_text()), 0)
-                    time.sleep(0.05)
+            self.assert_ended(int((self.root / "begun").read_text()))
 
     def test_an_interrupted_run_goes_on(self):
         everything = self.run_it(end_by=signal.SIGTERM)[2]
@@ -299,6 +303,25 @@ class Test(Copy):
         (self.root / "go").touch()
         (self.root / "key").write_text("another key\n")
         self.assertEqual(self.run_it()[2], everything)
+
+
+class Fuzz(Copy):
+    def test_every_core_runs_a_target_until_the_end(self):
+        self.copy("fuzz.sh")
+        self.stand_in("scripts/setup.sh", *self.SETUP)
+        (self.root / "build/fuzz/seeds").mkdir(parents=True)
+        (self.root / "build/fuzz/seeds/complete").touch()
+        targets = ["cgir", "npy"][:len(os.sched_getaffinity(0))]
+        for target in targets:
+            self.stand_in(f"build/asan/bin/cgc_fuzz_{target}", "echo $$ >>begun", "exec sleep 1000")
+        ran = subprocess.Popen(["scripts/fuzz.sh", *targets], cwd=self.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        begun = self.root / "begun"
+        while not begun.exists() or len(begun.read_text().split()) < len(targets):
+            time.sleep(0.05)
+        ran.terminate()
+        ran.wait()
+        for pid in begun.read_text().split():
+            self.assert_ended(int(pid))
 
 
 class Quick(unittest.TestCase):
