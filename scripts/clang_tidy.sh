@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # clang_tidy.sh [FILE...]: checks the files, or else the sources among scripts/changed_files.sh, with .clang-tidy. Of a change
-# of more than 60 files it checks 60, spread over the list. Needs the compile commands of build/release; .cu and .cuh
+# of more than 60 files it checks 60, spread over the list. An interrupted run goes on where it was. Needs the compile commands of build/release; .cu and .cuh
 # files have none that Clang understands.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -40,6 +40,10 @@ if (($# == 0 && ${#sources[@]} > 60)); then
   for ((i = 0; i < 60; ++i)); do sources+=("${all[i * ${#all[@]} / 60]}"); done
   echo "clang-tidy: ${#sources[@]} of ${#all[@]} changed files; clang_tidy.sh FILE... checks others"
 fi
+# The key of an interrupted run, and the files that have passed in it.
+passed=build/release/tidy/passed
+key=$(scripts/run_tests.py --key 2> /dev/null) || key=
+[[ $key && -f $passed && $(head -n 1 $passed) == "$key" ]] || echo "$key" > $passed
 # A target may precompile the header under test. It would then be defined twice, so headers are checked without the PCH.
 sed -E 's/ -include [^ ]*cmake_pch\.hxx//' "$database" > build/release/headers/compile_commands.json
 # check FILE: checks one file. clang-tidy's findings are on stdout, and its status is then 1. On stderr it counts what it
@@ -49,8 +53,13 @@ check() {
   [[ $1 != *.h ]] || database=headers
   { errors=$(clang-tidy-19 -p build/release/$database --quiet --extra-arg=-Wno-ignored-gch "$1" 2>&1 >&3) || status=$?; } 3>&1
   ((status <= 1)) || echo "$errors" >&2
+  ((status)) || echo "$1" >> $passed
   return $status
 }
 export -f check
+export passed
+status=0
 # shellcheck disable=SC2016
-printf '%s\0' "${sources[@]}" | xargs -0 -n 1 -P "$(nproc)" bash -c 'check "$1"' -
+printf '%s\n' "${sources[@]}" | { grep -vxFf $passed || true; } | xargs -rd '\n' -n 1 -P "$(nproc)" bash -c 'check "$1"' - || status=$?
+rm -f $passed
+exit $status

@@ -244,6 +244,39 @@ class ClangTidy(Copy):
             self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (status, output, errors))
 
 
+    def test_an_interrupted_run_goes_on(self):
+        self.copy("clang_tidy.sh", "compile_commands.py")
+        (self.root / "build/release").mkdir(parents=True)
+        (self.root / "build/release/compile_commands.json").write_text("[]")
+        self.stand_in("scripts/run_tests.py", "cat key")
+        self.stand_in("bin/clang-tidy-19", 'echo "${@: -1}" >>log', '[[ ! -e hang || ${@: -1} != b.h ]] || exec sleep 1000')
+        for name in ("a.h", "b.h", "hang"):
+            (self.root / name).touch()
+        log = self.root / "log"
+
+        def checked(key, interrupted):
+            (self.root / "key").write_text(key)
+            log.write_text("")
+            ran = subprocess.Popen(["taskset", "--cpu-list", str(min(os.sched_getaffinity(0))), "scripts/clang_tidy.sh", "a.h", "b.h"], cwd=self.root,
+                                   start_new_session=True, env=os.environ | {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}"})
+            while interrupted and "b.h" not in log.read_text():
+                time.sleep(0.05)
+            if interrupted:
+                os.killpg(ran.pid, signal.SIGTERM)
+            self.assertEqual(ran.wait(), -signal.SIGTERM if interrupted else 0)
+            return log.read_text().split()
+
+        self.assertEqual(checked("key\n", True), ["a.h", "b.h"])
+        self.assertEqual(checked("key\n", True), ["b.h"])
+        (self.root / "hang").unlink()
+        self.assertEqual(checked("key\n", False), ["b.h"])
+        self.assertEqual(checked("key\n", False), ["a.h", "b.h"])
+        (self.root / "hang").touch()
+        checked("key\n", True)
+        (self.root / "hang").unlink()
+        self.assertEqual(checked("another key\n", False), ["a.h", "b.h"])
+
+
 class Test(Copy):
     """scripts/test.sh with stand-ins, which write into the file log what they are called for."""
 
