@@ -69,7 +69,7 @@ check_headers() {
 }
 
 stage "format" check_format
-stage "layers" scripts/check_layers.sh
+stage "layers" scripts/check_sources.sh
 if [[ $* == --quick ]]; then
   stage "tests of the change" /usr/bin/env python3 scripts/quick_tests.py
 else

@@ -283,7 +283,7 @@ class Test(Copy):
     def setUp(self):
         self.copy("test.sh")
         self.stand_in("scripts/setup.sh", *self.SETUP)
-        for script in ("check_layers.sh", "clang_tidy.sh"):
+        for script in ("check_sources.sh", "clang_tidy.sh"):
             self.stand_in(f"scripts/{script}", f"echo {script} >>log")
         self.stand_in("scripts/fuzz.sh", 'echo "fuzz.sh $*" >>log', "if [[ $1 != --build && ! -e go ]]; then exec sleep 1000; fi")
         self.stand_in("scripts/run_tests.py", "if [[ $1 == --key ]]; then cat key; exit; fi", 'echo "run_tests.py $*" >>log',
@@ -317,7 +317,7 @@ class Test(Copy):
 
     def test_an_interrupted_run_goes_on(self):
         everything = self.run_it(end_by=signal.SIGTERM)[2]
-        self.assertEqual(everything[:3], ["clang-format", "check_layers.sh", "build "])
+        self.assertEqual(everything[:3], ["clang-format", "check_sources.sh", "build "])
         (self.root / "go").touch()
         status, output, calls = self.run_it()
         self.assertEqual(status, 3)  # Of the report.

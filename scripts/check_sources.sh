@@ -52,7 +52,7 @@ lines() {
   count=$(find "$1" -type f -regex '.*\.\(cpp\|h\|cu\|cuh\|def\|fbs\|py\)' -print0 | xargs -0 cat | wc -l)
   printf '%-9s %6d lines of at most %6d\n' "$1" "$count" "$2"
   if ((count > $2)); then
-    echo "$1 has more lines than scripts/check_layers.sh allows: raise the number there, and say why in the commit" >&2
+    echo "$1 has more lines than scripts/check_sources.sh allows: raise the number there, and say why in the commit" >&2
     failures=$((failures + 1))
   fi
 }
