@@ -1,5 +1,6 @@
 # cgc_add_library(name [DIRS dir...] [SUBDIRS dir...] [EXCLUDE regex] [LINK target...] [PRIVATE_LINK target...]
-# [PRECOMPILE header... | PRECOMPILED_OF target]): a static library.
+# [PRECOMPILE header... | PRECOMPILED_OF target]): a static library, whose sources are compiled in batches and with
+# precompiled headers.
 #
 # Takes every .cpp and .h of the folder, or of DIRS instead, and of SUBDIRS, except the .cpp whose paths match EXCLUDE.
 # Headers sit beside sources, are included from the repository root, and must each compile alone: the target
@@ -65,9 +66,8 @@ endfunction()
 # cgc_precompile_headers(name PRIVATE header... | REUSE_FROM target): as target_precompile_headers().
 function(cgc_precompile_headers name)
   if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
-    # Ccache may return what another clone has precompiled. Clang takes that clone's headers for other files than these,
-    # in spite of `#pragma once`, so it precompiles only headers outside of the clone: neither the repository's nor
-    # those of LibTorch, which is in .venv.
+    # ccache may return a PCH built in another clone. Clang then sees each repository header under two paths, and
+    # `#pragma once` does not help. So Clang precompiles neither the repository's headers nor those of LibTorch in .venv.
     list(FILTER ARGN EXCLUDE REGEX "^<(ATen|torch)/")
     foreach(header ${ARGN})
       string(REGEX REPLACE "^<(.*)>$" "\\1" path "${header}")
@@ -86,7 +86,8 @@ function(cgc_precompile_headers name)
     endif()
   endif()
   target_precompile_headers(${name} ${ARGN})
-  # With precompiled headers, GCC 12 reports also in the standard library what it falsely warns of: `"x" + string`.
+  # GCC 12 gives false -Wstringop-overflow and -Warray-bounds warnings for `"x" + string`. Precompiled headers hide that
+  # the code is a system header.
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-stringop-overflow>
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-array-bounds>)
 endfunction()
