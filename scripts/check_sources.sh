@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Fails if a source includes a header of a layer above its own, if a constant hides another (check_constants.py), or if a
-# folder outgrows its budget of lines. Link lines enforce the layering for symbols but not for inline functions.
+# Fails if a source includes a header of a layer above its own, if a name is not the only one in its library
+# (check_names.py), or if a folder outgrows its budget of lines. Link lines enforce the layering for symbols but not for
+# inline functions.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -67,5 +68,5 @@ lines support 600
 lines tools 12200
 lines python 3000
 lines bench 600
-scripts/check_constants.py || failures=$((failures + 1))
+scripts/check_names.py || failures=$((failures + 1))
 exit $((failures > 0))

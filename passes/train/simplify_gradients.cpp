@@ -25,32 +25,32 @@ using ir::OpKind;
 using ir::Value;
 
 /// A tensor that zeros pad in one dimension.
-struct Part {
+struct PaddedPart {
   Value *value;
   int64_t dim, begin; ///< The part begins there in this dimension of the padded tensor.
 };
 
 /// The part that `node` pads; nullopt if it pads with other numbers or in several dimensions.
-std::optional<Part> partOf(const Node &node) {
+std::optional<PaddedPart> partOf(const Node &node) {
   const auto padded = ir::ConstantPadNdOp::of(node);
   if (!padded || padded->value() != 0)
     return std::nullopt;
   const ir::Dims pad = padded->pad();
-  std::optional<Part> part;
+  std::optional<PaddedPart> part;
   for (size_t i = 0; i < pad.size(); i += 2) {
     if (pad[i] == 0 && pad[i + 1] == 0)
       continue;
     if (part || pad[i] < 0 || pad[i + 1] < 0)
       return std::nullopt;
     // The last dimension comes first.
-    part = Part{padded->self(), padded->self()->tensor().rank() - 1 - static_cast<int64_t>(i / 2),
-                pad[i]};
+    part = PaddedPart{padded->self(),
+                      padded->self()->tensor().rank() - 1 - static_cast<int64_t>(i / 2), pad[i]};
   }
   return part;
 }
 
 /// Adds the padded parts whose sum `value`, of `sizes`, is. Returns false if it is no such sum.
-bool addParts(Value *value, const ir::Dims &sizes, std::vector<Part> &parts) {
+bool addParts(Value *value, const ir::Dims &sizes, std::vector<PaddedPart> &parts) {
   const Node &node = *value->node();
   if (node.kind() != ir::NodeKind::CallFunction || value->tensor().sizes != sizes)
     return false;
@@ -65,17 +65,17 @@ bool addParts(Value *value, const ir::Dims &sizes, std::vector<Part> &parts) {
 
 /// sum of pad(part) becomes cat(parts), if the parts cover one dimension.
 bool joinParts(Node &node, PatternRewriter &rewriter) {
-  std::vector<Part> parts;
+  std::vector<PaddedPart> parts;
   if (operandsOfSum(node).empty())
     return false;
   const ir::TensorType &type = node.result()->tensor();
   if (!addParts(node.result(), type.sizes, parts))
     return false;
   const int64_t dim = parts.front().dim;
-  llvm::sort(parts, [](const Part &a, const Part &b) { return a.begin < b.begin; });
+  llvm::sort(parts, [](const PaddedPart &a, const PaddedPart &b) { return a.begin < b.begin; });
   int64_t end = 0;
   Arg::List values;
-  for (const Part &part : parts) {
+  for (const PaddedPart &part : parts) {
     if (part.dim != dim || part.begin != end || part.value->tensor().dtype != type.dtype)
       return rewriter.notifyMatchFailure(node, "the padded parts do not cover one dimension");
     end += part.value->tensor().sizes[dim];

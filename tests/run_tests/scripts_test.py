@@ -338,6 +338,40 @@ class Test(Copy):
         self.assertEqual(self.run_it()[2], everything)
 
 
+class Names(Copy):
+    def failures(self, **sources):
+        """What the script says of the files a.cpp and so on, in a library and in an unnamed namespace of one of cgc."""
+        for name, code in sources.items():
+            (self.root / f"passes/{name}.cpp").write_text(f"namespace cgc {{\nnamespace {{\n{code}\n}} // namespace\n}} // namespace cgc\n")
+        ran = subprocess.run([sys.executable, "scripts/check_names.py"], cwd=self.root, capture_output=True, text=True)
+        self.assertEqual(ran.returncode, 1 if ran.stderr else 0)
+        return ran.stderr
+
+    def test_a_name_stands_once_in_a_library(self):
+        self.copy("check_names.py")
+        for folder in ("passes", "tests"):
+            (self.root / folder).mkdir()
+            (self.root / folder / "CMakeLists.txt").touch()
+        for one, other, name in (("constexpr int kRuns = 20;", "constexpr size_t kFew = 3, kRuns = 50;", "kRuns"),
+                                 ("struct Part {\n  int first;\n};", "class Part {};", "Part"),
+                                 ("int sum(int a,\n        const T &b) {", "int sum(int x, const T &y = T()) {", "sum(int, const T &)"),
+                                 ("int sum(int a) {", "int sum(float a) {", None),
+                                 ("struct Part;", "struct Part {", None),
+                                 ("public:\n  int sum(int a) {", "int sum(int a) {", None),
+                                 ("constexpr int kRuns = 20;", "constexpr int kWarmUps = kRuns;", None)):
+            expected = f"passes/a.cpp, passes/b.cpp: {name} stands in each of them, but may be in one batch; name them differently\n" if name else ""
+            self.assertEqual(self.failures(a=one, b=other), expected)
+
+    def test_no_constant_hides_that_of_a_header(self):
+        self.copy("check_names.py")
+        for folder in ("passes", "tests"):
+            (self.root / folder).mkdir()
+            (self.root / folder / "CMakeLists.txt").touch()
+        (self.root / "passes/a.h").write_text("namespace cgc {\nconstexpr int kRuns = 1;\n} // namespace cgc\n")
+        self.assertEqual(self.failures(a="constexpr int kRuns = 2;"), "passes/a.cpp: kRuns hides that of passes/a.h; name it otherwise\n")
+        self.assertEqual(self.failures(a="constexpr int kOthers = 2;"), "")
+
+
 class Fuzz(Copy):
     def test_every_core_runs_a_target_until_the_end(self):
         self.copy("fuzz.sh")

@@ -1,5 +1,4 @@
-// cgc bench: measures how fast a plan runs; kDefinitions and docs/benchmarking.md define each
-// figure.
+// cgc bench: measures how fast a plan runs, and defines each figure beside it (docs/benchmarking.md).
 #include "runtime/exec/cuda_support.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/host_modules.h"

@@ -19,9 +19,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Runs of each bucket, after which the memory in use is that of the steady state.
-constexpr int kRuns = 20;
+constexpr int kMemoryRuns = 20;
 
-constexpr const char *kDefinitions =
+constexpr const char *kMemoryDefinitions =
     "predicted      from the plan: weights, then also the arena, the states, and the static "
     "inputs\n"
     "               and outputs of all buckets. CUDA graphs, loaded kernels and libraries are not\n"
@@ -56,7 +56,7 @@ std::string stagesText(const MemoryStages &memory, bool onGpu) {
                              "on the GPU disturb it."
                            : "Resident memory of this process, LibTorch included. The weights are "
                              "mapped from the file and not predicted.",
-                     kDefinitions);
+                     kMemoryDefinitions);
 }
 
 Json stagesJson(const std::string &path, const MemoryStages &memory, const PlanData &plan) {
@@ -93,7 +93,7 @@ Status benchMemory(const std::string &path, const std::string &executor,
                                       .providerPath = providerPath(),
                                       .opLibraries = opLibraries,
                                       .hostFunctions = std::move(hostFunctions)},
-                                     kRuns));
+                                     kMemoryRuns));
   return json ? printJson("memory_stages", stagesJson(path, memory, plan.data()))
               : printOut(stagesText(memory, plan.data().target == DeviceKind::Cuda));
 }

@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kRuns = 50, kWarmUps = 5;
+constexpr size_t kProfileRuns = 50, kProfileWarmUps = 5;
 
 struct ProfileFlags {
   std::string plan, trace;
@@ -49,10 +49,10 @@ Result<BucketProfile> profileBucket(Runner &runner, const PlanBucket &chosen) {
   const Bucket &bucket = chosen.bucket();
   CGC_ASSIGN_OR_RETURN(const auto inputs, TargetTensors::randomInputs(plan.target, bucket.inputs));
   CGC_ASSIGN_OR_RETURN(const auto outputs, TargetTensors::outputs(plan.target, bucket.outputs));
-  for (size_t i = 0; i < kWarmUps; ++i)
+  for (size_t i = 0; i < kProfileWarmUps; ++i)
     CGC_TRY(runner.context().run(chosen.entry->name, inputs.views(), outputs.views()));
   CGC_ASSIGN_OR_RETURN(auto times,
-                       runner.context().profile(chosen.entry->name, chosen.index, kRuns));
+                       runner.context().profile(chosen.entry->name, chosen.index, kProfileRuns));
   return BucketProfile{chosen, profileRows(plan, bucket, std::move(times))};
 }
 
@@ -82,7 +82,7 @@ std::string traceText(const std::vector<BucketProfile> &profiles) {
 
 std::string describeMethod(bool cuda) {
   return fmt::format(
-      "The median of {} runs of each record, on random inputs; {}.\n", kRuns,
+      "The median of {} runs of each record, on random inputs; {}.\n", kProfileRuns,
       cuda ? "between events inside a replayed graph, resolution 0.5 us.\nEvents make every edge "
              "plain: no kernel starts before the previous one has ended, so the sum exceeds the "
              "time of a run (cgc bench)"
@@ -144,7 +144,7 @@ Status printProfilesJson(const ProfileFlags &options, const std::vector<BucketPr
   }
   return printJson("profile", {{"plan", options.plan},
                                {"target", deviceName(cuda ? DeviceKind::Cuda : DeviceKind::Cpu)},
-                               {"runs", kRuns},
+                               {"runs", kProfileRuns},
                                {"plain_edges", cuda},
                                {"buckets", std::move(buckets)}});
 }
