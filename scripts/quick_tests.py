@@ -37,6 +37,7 @@ TESTS_OF = [
     ("tests/op_library_files.h", ["cgc_tool_tests"]),
     ("tests/paths.*", ["cgc_tool_tests"]),
     ("tests/temp_folder.h", ["cgc_plan_tests"]),
+    ("tests/make_once.h", ["cgc_numerics_tests:tests/numerics/script_model_test.cpp", "cgc_e2e_tests:tests/e2e/exporter_test.cpp"]),
     ("tests/e2e/installed_test.cpp", ["cgc_e2e_installed"]),
     ("tests/e2e/plugin_test.cpp", ["cgc_e2e_tests:tests/e2e/plugin_test.cpp", "cgc_e2e_installed:tests/e2e/plugin_test.cpp"]),
     ("tests/e2e/build_examples.cmake", ["cgc_e2e_installed"]),

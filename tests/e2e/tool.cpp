@@ -1,5 +1,6 @@
 // Tool: implements child processes, models that are made once, and scratch folders.
 #include "tool.h"
+#include "tests/make_once.h"
 #include "tests/paths.h"
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include <fcntl.h>
 #include <fstream>
 #include <stdexcept>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
@@ -21,7 +21,6 @@ namespace {
 
 const fs::path kBuild = test::buildDir();
 const fs::path kTool = kBuild / "bin" / "cgc";
-const fs::path kPython = kSource / ".venv" / "bin" / "python";
 
 /// Sets up files, folder and limits in the child, as `how` asks for.
 void prepareChild(const fs::path &in, const std::string &inputFile, const std::string &outFile,
@@ -78,31 +77,27 @@ int waitFor(pid_t child, const fs::path &in, const std::string &errFile, const H
   return status;
 }
 
-/// Calls `make` unless `done` is newer than all of `sources`. A lock admits one process at a time.
-template <class Make>
-void makeOnce(const fs::path &done, const std::vector<fs::path> &sources, Make make) {
-  fs::create_directories(done.parent_path());
-  const int lock = open((done.string() + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644);
-  flock(lock, LOCK_EX);
-  const bool fresh = fs::exists(done) && std::ranges::all_of(sources, [&](const fs::path &source) {
-                       return fs::last_write_time(source) <= fs::last_write_time(done);
-                     });
-  if (!fresh) {
-    const Outcome outcome = make();
-    if (outcome.status == 0)
-      writeFile(done, "made\n");
-    else
-      ADD_FAILURE() << "cannot make " << done << ": " << outcome.err;
-  }
-  close(lock);
+/// The folder of that name which the script in tests/e2e fills.
+fs::path madeBy(const std::string &script, const std::string &name,
+                const std::vector<std::string> &more = {}) {
+  const fs::path folder = kBuild / "e2e" / name;
+  test::makeOnce(folder / "done", "tests/e2e/" + script, folder.string(), more);
+  return folder;
+}
+
+/// The real model that the script exports to the folder of that name.
+fs::path exportedBy(const std::string &script, const std::string &name) {
+  const fs::path model = kBuild / "e2e" / name / "vitb32.pt";
+  test::makeOnce(model.parent_path() / "done", script, "--model ViT-B-32 --out " + model.string());
+  return model;
 }
 
 } // namespace
 
 Outcome runProgram(const std::vector<std::string> &command, const fs::path &in, const How &how) {
   // Outside of `in`, so that tests can list the files that the program left there.
-  char pattern[] = "/tmp/cgc-e2e-XXXXXX";
-  const fs::path scratch = mkdtemp(pattern);
+  std::string pattern = fs::temp_directory_path() / "cgc-e2e-XXXXXX";
+  const fs::path scratch = mkdtemp(pattern.data());
   const std::string inputFile = scratch / "in", errFile = scratch / "err";
   const std::string outFile =
       how.standardOutput.empty() ? (scratch / "out").string() : how.standardOutput;
@@ -134,85 +129,40 @@ Outcome runProgram(const std::vector<std::string> &command, const fs::path &in, 
 }
 
 const fs::path &models() {
-  static const fs::path folder = [] {
-    const fs::path path = kBuild / "e2e" / "models";
-    const fs::path script = kSource / "tests/e2e/make_models.py";
-    makeOnce(path / "done",
-             {script, kSource / "scripts/export_openclip.py", kSource / "tests/data/tiny.json"},
-             [&] { return runProgram({kPython, script, path}, path); });
-    return path;
-  }();
+  static const fs::path folder = madeBy("make_models.py", "models");
   return folder;
 }
 
 const fs::path &familyModels() {
-  static const fs::path folder = [] {
-    const fs::path path = kBuild / "e2e" / "families";
-    const fs::path script = kSource / "tests/e2e/make_families.py";
-    makeOnce(path / "done", {script, kSource / "scripts/export_openclip.py"},
-             [&] { return runProgram({kPython, script, path}, path); });
-    return path;
-  }();
+  static const fs::path folder = madeBy("make_families.py", "families");
   return folder;
 }
 
 const fs::path &scriptedModels() {
-  static const fs::path folder = [] {
-    const fs::path path = kBuild / "e2e" / "scripted";
-    const fs::path script = kSource / "tests/e2e/make_scripted.py";
-    makeOnce(path / "done", {script}, [&] { return runProgram({kPython, script, path}, path); });
-    return path;
-  }();
+  static const fs::path folder = madeBy("make_scripted.py", "scripted");
   return folder;
 }
 
 const fs::path &exportedModels() {
-  static const fs::path folder = [] {
-    const fs::path path = kBuild / "e2e" / "exported";
-    const fs::path script = kSource / "tests/e2e/make_exported.py";
-    makeOnce(path / "done", {script}, [&] { return runProgram({kPython, script, path}, path); });
-    return path;
-  }();
+  static const fs::path folder = madeBy("make_exported.py", "exported");
   return folder;
 }
 
 const fs::path &trainingModels() {
-  static const fs::path folder = [] {
-    const fs::path path = kBuild / "e2e" / "training";
-    const fs::path script = kSource / "tests/e2e/make_training_models.py";
-    makeOnce(path / "done",
-             {script, kSource / "scripts/export_training_step.py",
-              kSource / "tests/e2e/bad_steps.py", kSource / "examples/training/mlp.py",
-              kSource / "examples/training/shapes.py", kSource / "examples/training/shapes.json"},
-             [&] { return runProgram({kPython, script, path}, path); });
-    return path;
-  }();
+  static const fs::path folder =
+      madeBy("make_training_models.py", "training",
+             {"tests/e2e/bad_steps.py", "examples/training/mlp.py", "examples/training/shapes.py",
+              "examples/training/shapes.json"});
   return folder;
 }
 
 const fs::path &realModel() {
-  static const fs::path model = [] {
-    const fs::path path = kBuild / "e2e" / "real" / "vitb32.pt";
-    const fs::path script = kSource / "scripts/export_openclip.py";
-    makeOnce(path.parent_path() / "done", {script}, [&] {
-      return runProgram({kPython, script, "--model", "ViT-B-32", "--out", path},
-                        path.parent_path());
-    });
-    return path;
-  }();
+  static const fs::path model = exportedBy("scripts/export_openclip.py", "real");
   return model;
 }
 
 const fs::path &realTrainingStep() {
-  static const fs::path model = [] {
-    const fs::path path = kBuild / "e2e" / "real_step" / "vitb32.pt";
-    const fs::path script = kSource / "scripts/export_training_step.py";
-    makeOnce(path.parent_path() / "done", {script}, [&] {
-      return runProgram({kPython, script, "--model", "ViT-B-32", "--out", path},
-                        path.parent_path());
-    });
-    return path;
-  }();
+  static const fs::path model = exportedBy("scripts/export_training_step.py", "real_step");
   return model;
 }
 

@@ -1,74 +1,50 @@
 // Test models: runs the exporters of TorchScript files.
 #include "tests/numerics/test_models.h"
-#include "tests/paths.h"
+#include "tests/make_once.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include <cstdlib>
 #include <filesystem>
-#include <stdexcept>
 
 namespace cgc::test {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kSource = sourceDir();
 const fs::path kModels = buildDir() / "test_models";
 
-/// Creates `target` with `command` unless it is newer than `script`. Tests run as parallel
-/// processes: one creates the file, the others wait.
-void makeOnce(const fs::path &target, const fs::path &script, const std::string &command) {
-  fs::create_directories(kModels);
-  int lock = open((kModels / "lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
-  if (lock < 0 || flock(lock, LOCK_EX) != 0)
-    throw std::runtime_error("cannot lock " + kModels.string());
-  bool fresh = fs::exists(target) && fs::last_write_time(target) >= fs::last_write_time(script);
-  std::string line =
-      (kSource / ".venv/bin/python").string() + " " + script.string() + " " + command;
-  int status = fresh ? 0 : std::system(line.c_str());
-  close(lock);
-  if (status != 0)
-    throw std::runtime_error("failed: " + line);
+/// Has the script in tests/numerics write its models to kModels. Returns the path of one.
+std::string madeBy(const std::string &script, const std::string &model) {
+  makeOnce(kModels / (script + ".done"), "tests/numerics/" + script, kModels.string());
+  return kModels / model;
 }
 
 } // namespace
 
 std::string smallModel(const std::string &name) {
-  fs::path stamp = kModels / "small.stamp";
-  makeOnce(stamp, kSource / "tests/numerics/small_models.py",
-           kModels.string() + " && touch " + stamp.string());
-  return (kModels / (name + ".pt")).string();
+  return madeBy("small_models.py", name + ".pt");
 }
 
 std::string coreOps(const std::string &name) {
-  makeOnce(kModels / "core_ops.txt", kSource / "tests/numerics/core_ops.py", kModels.string());
-  return (kModels / name).string();
+  return madeBy("core_ops.py", name);
 }
 
 std::string trainingModel(const std::string &name) {
-  fs::path stamp = kModels / "training.stamp";
-  makeOnce(stamp, kSource / "tests/numerics/training_models.py",
-           kModels.string() + " && touch " + stamp.string());
-  return (kModels / (name + ".pt")).string();
+  return madeBy("training_models.py", name + ".pt");
 }
 
 std::string generatedModules(int count, int seed) {
   const fs::path folder =
       kModels / ("generated_" + std::to_string(count) + "_" + std::to_string(seed));
-  makeOnce(folder / "index.txt", kSource / "tests/numerics/generated_modules.py",
+  makeOnce(folder / "done", "tests/numerics/generated_modules.py",
            folder.string() + " " + std::to_string(count) + " " + std::to_string(seed));
-  return folder.string();
+  return folder;
 }
 
 std::string openclipModel(const std::string &config, const std::string &precision) {
-  fs::path path = kModels / (config + "_" + precision + ".pt");
-  makeOnce(path, kSource / "scripts/export_openclip.py",
-           "--config " + (kSource / "tests/data" / (config + ".json")).string() + " --precision " +
-               precision + " --out " + path.string() + " >&2");
-  return path.string();
+  const fs::path path = kModels / (config + "_" + precision + ".pt");
+  makeOnce(path.string() + ".done", "scripts/export_openclip.py",
+           "--config " + (sourceDir() / "tests/data" / (config + ".json")).string() +
+               " --precision " + precision + " --out " + path.string());
+  return path;
 }
 
 } // namespace cgc::test

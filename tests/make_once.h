@@ -1,0 +1,54 @@
+// makeOnce: runs a Python script that makes models for tests, once for all tests and runs.
+#pragma once
+
+#include "tests/paths.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace cgc::test {
+
+/// Runs `script` with `arguments`, and then writes the file `done`. Does nothing if that is newer
+/// than the script, `more` sources, the exporters with their data, and the packages of .venv. Paths
+/// of sources are relative to the repository. Tests run as parallel processes: one runs the script,
+/// the others wait. Throws if the script fails.
+inline void makeOnce(const std::filesystem::path &done, const std::string &script,
+                     const std::string &arguments, const std::vector<std::string> &more = {}) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> sources = {sourceDir() / script, sourceDir() / ".venv/cgc-stamp",
+                                   sourceDir() / "scripts/export_training_step.py"};
+  for (const std::string &path : more)
+    sources.push_back(sourceDir() / path);
+  for (const fs::directory_entry &file : fs::directory_iterator(sourceDir() / "scripts"))
+    if (file.path().filename().string().find("openclip") != std::string::npos)
+      sources.push_back(file.path());
+  for (const fs::directory_entry &file : fs::directory_iterator(sourceDir() / "tests/data"))
+    if (file.path().extension() == ".json")
+      sources.push_back(file.path());
+
+  fs::create_directories(done.parent_path());
+  const std::string lockFile = done.string() + ".lock";
+  const int lock = open(lockFile.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+  if (lock < 0 || flock(lock, LOCK_EX) != 0)
+    throw std::runtime_error("cannot lock " + lockFile);
+  const bool fresh = fs::exists(done) && std::ranges::all_of(sources, [&](const fs::path &source) {
+                       return fs::last_write_time(source) <= fs::last_write_time(done);
+                     });
+  const std::string command = (sourceDir() / ".venv/bin/python").string() + " " +
+                              (sourceDir() / script).string() + " " + arguments + " >&2 && touch " +
+                              done.string();
+  const int status = fresh ? 0 : std::system(command.c_str());
+  close(lock);
+  if (status != 0)
+    throw std::runtime_error("failed: " + command);
+}
+
+} // namespace cgc::test
