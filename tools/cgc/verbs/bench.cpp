@@ -1,4 +1,5 @@
-// cgc bench: measures how fast a plan runs, and defines each figure beside it (docs/benchmarking.md).
+// cgc bench: measures how fast a plan runs, and defines each figure beside it
+// (docs/benchmarking.md).
 #include "runtime/exec/cuda_support.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/host_modules.h"
