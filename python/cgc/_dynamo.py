@@ -45,6 +45,8 @@ class _CompiledGraph:
                          if isinstance(value, torch.Tensor) and index not in self._weights}
         (results,) = (node.args[0] for node in graph.graph.nodes if node.op == "output")
         self._results = results if isinstance(results, (tuple, list)) else (results,)
+        self._constants = {index: value for index, value in enumerate(inputs)
+                           if not isinstance(value, (torch.Tensor, torch.SymInt))}
         self._numbers = {node: index for index, node in enumerate(nodes) if not isinstance(inputs[index], torch.Tensor)}
         self._compiled = None
         try:
@@ -61,6 +63,8 @@ class _CompiledGraph:
                     _versions(self._weights.values()) != self._versions:
                 self._compiled = None
                 _warn("the weights have changed since it was compiled; torch.compiler.reset() compiles it again")
+            elif any(arguments[index] != value for index, value in self._constants.items()):
+                return self._graph(*arguments)
         if self._compiled:
             try:
                 results = iter(self._compiled(**{name: arguments[index] for index, name in self._tensors.items()}))
@@ -75,8 +79,6 @@ class _CompiledGraph:
         """The graph as a module with its weights, whose forward() takes the other tensors by name and returns tensors."""
         import torch
         sizes = {index: _size_of(value, nodes) for index, value in enumerate(inputs) if isinstance(value, torch.SymInt)}
-        constants = {index: value for index, value in enumerate(inputs)
-                     if not isinstance(value, (torch.Tensor, torch.SymInt))}
         kept = [index for index, result in enumerate(self._results) if result not in self._numbers]
         if not kept:
             raise ValueError("it returns no tensor")
@@ -93,7 +95,7 @@ class _CompiledGraph:
         def forward(*given: Any, **named: Any) -> Any:
             bound = signature.bind(*given, **named).arguments
             tensors = {index: bound[name] for index, name in self._tensors.items()}
-            values = {**constants, **tensors, **{index: getattr(module, name) for index, name in names.items()}}
+            values = {**self._constants, **tensors, **{index: getattr(module, name) for index, name in names.items()}}
             values.update((index, tensors[of].size(dim)) for index, (of, dim) in sizes.items())
             results = self._graph(*(values[index] for index in range(len(inputs))))
             return tuple(results[index] for index in kept)

@@ -289,7 +289,7 @@ def test_compile_raises_the_programs_error(tmp_path):
 def test_the_example_of_the_readme(tmp_path, monkeypatch, capsys):
     """Runs it with a small model of random weights, by the reference executor."""
     readme = (Path(__file__).parents[2] / "README.md").read_text()
-    (example,) = re.findall(r"^```python\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
+    (example,) = re.findall(r"^```python\n(import cgc\n.*?)^```$", readme, re.DOTALL | re.MULTILINE)
     config = {"embed_dim": 32, "vision_cfg": {"image_size": 32, "patch_size": 16, "layers": 1, "width": 64, "head_width": 32},
               "text_cfg": {"context_length": 77, "vocab_size": 49408, "layers": 1, "width": 64, "heads": 2}}
     (tmp_path / "small.json").write_text(json.dumps(config))
