@@ -128,7 +128,7 @@ class Trainer:
         self._shapes = PlanShapes(plan)
         self._states = {name: (role, NAMES[dtype], shape) for name, role, dtype, shape in plan.states}
         if accumulate > 1 and "update" not in self._shapes.entries:
-            raise UsageError("the plan accumulates no gradients; compile it with --accumulate")
+            raise UsageError("the plan accumulates no gradients; compile it with accumulate=")
         self._accumulate, self._schedule = _positive("accumulate", accumulate), schedule
         self._base_lr = self.lr if schedule else 0.0
         self._process = os.getpid()

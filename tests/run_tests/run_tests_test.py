@@ -192,7 +192,8 @@ class Main(unittest.TestCase):
         if "--add" not in arguments and file.exists():
             file.unlink()
         ran = subprocess.Popen([sys.executable, "scripts/run_tests.py", *arguments], cwd=self.root, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, env=os.environ | {"PATH": f"{stand_in}:{os.environ['PATH']}"})
+                               stderr=subprocess.PIPE, text=True, env=os.environ | {"PATH": f"{stand_in}:{os.environ['PATH']}"},
+                               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # nohup has it ignored.
         if hang_up_when:
             while not hang_up_when():
                 time.sleep(0.05)

@@ -299,7 +299,8 @@ class Test(Copy):
         log = self.root / "log"
         log.unlink(missing_ok=True)
         ran = subprocess.Popen(["scripts/test.sh"], cwd=self.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               env=os.environ | {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}"})
+                               env=os.environ | {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}"},
+                               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # nohup has it ignored.
         if end_by:
             while not (log.exists() and "fuzz.sh --seconds" in log.read_text()):
                 time.sleep(0.05)
