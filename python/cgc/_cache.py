@@ -36,7 +36,7 @@ def compile_plan(programs: Sequence[Path], digests: Sequence[str], output: Path,
                  base: tuple[Path, str] | None = None) -> str:
     """Compiles exported programs, whose digest() is given, to a plan file, or takes the plan from the cache. Returns a key
     for the plan. `base` is a plan to add buckets to, and its key."""
-    text = "\0".join([*digests, *(path.name for path in programs), *options, base[1] if base else "", *_surroundings()])
+    text = "\0".join([*digests, *(path.stem for path in programs if len(programs) > 1), *options, base[1] if base else "", *_surroundings()])
     key = hashlib.sha256(text.encode()).hexdigest()
     folder = _folder(options)
     entry = folder / f"{key}.cgplan" if folder else None
@@ -64,7 +64,8 @@ def _surroundings() -> list[str]:
 def _folder(options: Sequence[str]) -> Path | None:
     given = os.environ.get("CGC_CACHE", "")
     # A file among the options, such as a plugin, may change.
-    if given == "off" or any(os.path.exists(part) for option in options for part in option.replace("=", ",").split(",")):
+    if given == "off" or any(os.path.exists(part) for option in options for part in option.replace("=", ",").split(",")
+                             if os.sep in part or "." in part):
         return None
     if given:
         return Path(given)

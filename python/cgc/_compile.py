@@ -12,7 +12,7 @@ from . import _cache, _export, _program
 from ._errors import DeviceError, UsageError
 from ._libraries import TORCH_VERSION
 from ._module import CompiledModule
-from ._plan import SHORT_DTYPES
+from ._plan import short_dtype
 
 if TYPE_CHECKING:
     import torch
@@ -137,7 +137,7 @@ def input_options(tensors: Mapping[str, Any]) -> list[str]:
     """The options --input of the program."""
     options = []
     for name, given in tensors.items():
-        options += ["--input", f"{name}={_dtype(name, given)}[{','.join(map(str, given.shape))}]"]
+        options += ["--input", f"{name}={short_dtype(name, given)}[{','.join(map(str, given.shape))}]"]
     return options
 
 
@@ -161,10 +161,3 @@ def by_name(model: Any, inputs: Any) -> dict[str, Any]:
         raise UsageError(f"forward() of the model has {len(names)} positional parameters, and {len(arguments)} inputs were "
                          "given; give a dict by their names")
     return dict(zip(names, arguments))
-
-
-def _dtype(name: str, given: Any) -> str:
-    dtype = str(given.dtype).removeprefix("torch.")
-    if dtype not in SHORT_DTYPES:
-        raise UsageError(f"input '{name}' is {dtype}, which no plan has; give one of {', '.join(SHORT_DTYPES)}")
-    return SHORT_DTYPES[dtype]

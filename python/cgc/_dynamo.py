@@ -48,11 +48,10 @@ class _CompiledGraph:
         self._constants = {index: value for index, value in enumerate(inputs)
                            if not isinstance(value, (torch.Tensor, torch.SymInt))}
         self._numbers = {node: index for index, node in enumerate(nodes) if not isinstance(inputs[index], torch.Tensor)}
+        self._kept = list(dict.fromkeys(result for result in self._results if result not in self._numbers))
         self._compiled = None
         try:
-            for result in self._results:
-                if result not in self._numbers and not isinstance(result.meta.get("example_value"), torch.Tensor):
-                    raise ValueError(f"it returns {result}, which is no tensor")
+            _check(self._kept, nodes, self._weights.values())
             self._compiled = compile(self._module(nodes, inputs), **options)
         except (Error, ValueError) as error:
             _warn(error)
@@ -67,8 +66,9 @@ class _CompiledGraph:
                 return self._graph(*arguments)
         if self._compiled:
             try:
-                results = iter(self._compiled(**{name: arguments[index] for index, name in self._tensors.items()}))
-                return tuple(arguments[self._numbers[result]] if result in self._numbers else next(results)
+                tensors = self._compiled(**{name: arguments[index] for index, name in self._tensors.items()})
+                results = dict(zip(self._kept, tensors))
+                return tuple(arguments[self._numbers[result]] if result in self._numbers else results[result]
                              for result in self._results)
             except Error as error:
                 self._compiled = None
@@ -79,9 +79,7 @@ class _CompiledGraph:
         """The graph as a module with its weights, whose forward() takes the other tensors by name and returns tensors."""
         import torch
         sizes = {index: _size_of(value, nodes) for index, value in enumerate(inputs) if isinstance(value, torch.SymInt)}
-        kept = [index for index, result in enumerate(self._results) if result not in self._numbers]
-        if not kept:
-            raise ValueError("it returns no tensor")
+        kept = [self._results.index(result) for result in self._kept]
         names = {index: nodes[index].target for index in self._weights}
         module = torch.nn.Module()
         for index, weight in self._weights.items():
@@ -105,6 +103,26 @@ class _CompiledGraph:
         return module.eval()
 
 
+def _check(results: Sequence[Any], nodes: Sequence[torch.fx.Node], weights: Any) -> None:
+    """ValueError for what a plan, whose outputs are new dense tensors, would not return as the graph does."""
+    import torch
+    if not results:
+        raise ValueError("it returns no tensor")
+    if any(weight.is_inference() for weight in weights):
+        raise ValueError("its weights are inference tensors, whose changes are not counted")
+    seen = {value.untyped_storage()._cdata for node in nodes
+            if isinstance(value := node.meta.get("example_value"), torch.Tensor)}
+    for result in results:
+        value = getattr(result, "meta", {}).get("example_value")
+        if not isinstance(value, torch.Tensor):
+            raise ValueError(f"it returns {result}, which is no tensor")
+        if value.untyped_storage()._cdata in seen:
+            raise ValueError(f"it returns {result}, which shares the memory of an input or of another output")
+        if not value.is_contiguous():
+            raise ValueError(f"it returns {result}, which is not contiguous")
+        seen.add(value.untyped_storage()._cdata)
+
+
 def _is_weight(node: torch.fx.Node, value: Any) -> bool:
     """Whether the input is a parameter or buffer of the model: the same tensor in each call."""
     import torch
@@ -112,9 +130,9 @@ def _is_weight(node: torch.fx.Node, value: Any) -> bool:
     return isinstance(value, torch.nn.Parameter) or (isinstance(value, torch.Tensor) and "_dynamo_static_input_type" in marks)
 
 
-def _versions(tensors: Any) -> list[int]:
-    """Counts of the in-place changes of the tensors."""
-    return [0 if tensor.is_inference() else tensor._version for tensor in tensors]
+def _versions(tensors: Any) -> list[tuple]:
+    """What differs after a change of one of the tensors, but for one that goes around torch or through .data."""
+    return [(0 if tensor.is_inference() else tensor._version, tensor.data_ptr()) for tensor in tensors]
 
 
 def _size_of(number: torch.SymInt, nodes: Sequence[torch.fx.Node]) -> tuple[int, int]:

@@ -13,6 +13,8 @@ from ._errors import UsageError
 
 #: Is held while torch exports a model: it changes the model and the state of the process.
 LOCK = threading.RLock()
+#: Holds the first fake tensors of the process: torch 2.11 crashes if the thread that made them has ended.
+_keeper: threading.Thread | None = None
 
 
 def positional(model: Any, method: str) -> list[str]:
@@ -34,8 +36,7 @@ def save_programs(model: Any, inputs: dict[str, Any], entries: Sequence[str], ba
     for entry, names in _given_of_each(model, entries, inputs).items():
         program = export_program(model, entry, {name: inputs[name] for name in names}, max(batch) if is_dynamic else None,
                                  checks_one_row=1 in batch)
-        paths.append(folder / f"{entry}.pt2")
-        torch.export.save(program, paths[-1])
+        paths.append(save(program, folder / f"{entry}.pt2"))
     return paths
 
 
@@ -53,32 +54,78 @@ def export_program(model: Any, entry: str, inputs: dict[str, Any], max_batch: in
     torch allows it. UsageError if torch cannot export it, or if the program computes something else for one row than the
     model, and `checks_one_row`; a model in training mode changes with each computation, and is not compared."""
     import torch
-
-    # torch takes a tensor that is given twice for one input, and a parameter for itself.
-    inputs = {name: tensor.detach().clone() for name, tensor in inputs.items()}
-    names, shapes = [], None
-    if max_batch is not None:
-        names = [name for name, tensor in inputs.items() if tensor.dim() and len(tensor) and (batched is None or name in batched)]
-        # All examples need one batch. torch would fix that of one row, and take one of at most 2 for one of 2.
-        batch = max([2, min_batch, *(len(inputs[name]) for name in names)])
-        rows = torch.export.Dim("batch", min=min_batch, max=most_rows(max_batch, batch))
-        inputs = {name: tensor[torch.arange(batch) % len(tensor)] if name in names else tensor
-                  for name, tensor in inputs.items()}
-        shapes = {name: {**({0: rows} if name in names else {}), **dict.fromkeys(lengths.get(name, ()), torch.export.Dim.AUTO)}
-                  for name in inputs}
-    with LOCK, _failures("torch.export cannot export the model", _last_lines), torch.set_grad_enabled(is_training):
-        with _as(model, "forward", entry, list(inputs), constants):
-            program = torch.export.export(model, (), inputs, dynamic_shapes=shapes, strict=False)
+    with LOCK, _failures("torch.export cannot export the model", _last_lines), torch.set_grad_enabled(is_training), \
+            _as(model, "forward", entry, list(inputs), constants):
+        _keep_fake_tensors()
+        # torch takes a tensor that is given twice for one input, and a parameter for itself.
+        inputs = {name: tensor.detach().clone() for name, tensor in inputs.items()}
+        names, shapes = [], None
+        if max_batch is not None:
+            names = [name for name, tensor in inputs.items()
+                     if tensor.dim() and len(tensor) and (batched is None or name in batched)]
+            # All examples need one batch. torch would fix that of one row, and take one of at most 2 for one of 2.
+            batch = max([2, min_batch, *(len(inputs[name]) for name in names)])
+            rows = torch.export.Dim("batch", min=min_batch, max=most_rows(max_batch, batch))
+            inputs = {name: tensor[torch.arange(batch) % len(tensor)] if name in names else tensor
+                      for name, tensor in inputs.items()}
+            shapes = {name: {**({0: rows} if name in names else {}),
+                             **dict.fromkeys(lengths.get(name, ()), torch.export.Dim.AUTO)} for name in inputs}
+        program = torch.export.export(model, (), inputs, dynamic_shapes=shapes, strict=False)
         if names and checks_one_row and not is_training:
             # torch also takes a condition on the batch for what it is with other batches than 1.
             one = {name: tensor[:1] if name in names else tensor for name, tensor in inputs.items()}
-            got = program.module()(**one)
+            got = _called(program.module(), one)
             ranks = [node.meta["val"].dim() for node in program.graph.output_node().args[0]
                      if isinstance(getattr(node, "meta", {}).get("val"), torch.Tensor)]
-            if not (_are_equal(got, getattr(model, entry)(**one, **constants)) and _ranks(got) == ranks[-len(_ranks(got)):]):
+            if not (_are_equal(got, _called(model, one)) and _ranks(got) == ranks[-len(_ranks(got)):]):
                 raise UsageError("the model does something else with a batch of 1 than with others; compile it for this batch "
                                  "alone")
     return program
+
+
+def save(program: Any, path: Path) -> Path:
+    """Writes an exported program to a file, and returns its path. UsageError if torch cannot write it."""
+    import torch
+    with _failures("torch.export cannot save the model", str):
+        torch.export.save(program, path)
+    return path
+
+
+def _called(module: Any, inputs: dict[str, Any]) -> Any:
+    """What the module returns, which may change its parameters and buffers: those of a copy."""
+    import torch
+    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    return torch.func.functional_call(module, {name: tensor.detach().clone() for name, tensor in own.items()}, (), inputs)
+
+
+def _keep_fake_tensors() -> None:
+    global _keeper
+    if _keeper is not None and _keeper.is_alive():  # It is not in a fork.
+        return
+    made = threading.Event()
+
+    def keep() -> None:
+        import torch
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        with FakeTensorMode():
+            torch.relu(torch.ones(1))
+        made.set()
+        threading.Event().wait()
+
+    _keeper = threading.Thread(target=keep, name="cgc-fake-tensors", daemon=True)
+    _keeper.start()
+    made.wait()
+
+
+def _children(tree: Any) -> list[Any]:
+    return list(tree.children() if hasattr(tree, "children") else tree.children_specs)  # torch before 2.11
+
+
+def parameters_of(program: Any) -> list[str]:
+    """The names of the parameters that the program reads."""
+    users = {node.name: node.users for node in program.graph.nodes if node.op == "placeholder"}
+    return [spec.target for spec in program.graph_signature.input_specs
+            if spec.kind.name == "PARAMETER" and users[spec.arg.name]]
 
 
 def keeps(program: Any, lengths: Mapping[str, Collection[int]]) -> bool:
@@ -104,6 +151,16 @@ class Outputs:
         self._tree = program.call_spec.out_spec
         self._dtypes = [getattr(value, "dtype", None) for value in values]
 
+    def leaf(self, index: int) -> int:
+        """The number of tensors before the output `index` of forward(). UsageError if that is no tensor."""
+        children = _children(self._tree) or [self._tree]
+        if not 0 <= index < len(children) or _children(children[index]) or children[index].num_leaves != 1:
+            raise UsageError(f"output {index} of forward() is no tensor; it returns {len(children)}, and loss is the index of one")
+        at = sum(child.num_leaves for child in children[:index])
+        if self._dtypes[at] is None:
+            raise UsageError(f"output {index} of forward() is None, and loss is the index of a tensor")
+        return sum(dtype is not None for dtype in self._dtypes[:at])
+
     def rebuild(self, tensors: Sequence[Any]) -> Any:
         """The tree with these tensors, in the dtypes of the model, whatever the precision of the plan is."""
         import torch
@@ -121,9 +178,16 @@ def _are_equal(got: Any, want: Any) -> bool:
     import torch
     leaves, expected = torch.utils._pytree.tree_leaves(got), torch.utils._pytree.tree_leaves(want)
     return len(leaves) == len(expected) and all(
-        a.shape == b.shape and a.dtype == b.dtype and torch.allclose(a.double(), b.double(), 1e-2, 1e-3, equal_nan=True)
+        a.shape == b.shape and a.dtype == b.dtype and torch.allclose(a.double(), b.double(), 1e-2, _scale(b) * 1e-3, equal_nan=True)
         if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) else repr(a) == repr(b)
         for a, b in zip(leaves, expected))
+
+
+def _scale(tensor: Any) -> float:
+    """The largest magnitude of a finite element; 0 if there is none."""
+    import torch
+    finite = tensor[torch.isfinite(tensor)].abs()
+    return float(finite.max()) if finite.numel() else 0.0
 
 
 def torch_script(model: Any, inputs: dict[str, Any], entries: Sequence[str] | None, exporter: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
+import itertools
 import os
 import shutil
 import tempfile
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _cache, _export
 from ._errors import Error, UsageError
-from ._plan import SHORT_DTYPES
+from ._plan import short_dtype
 from ._session import Session, load
 
 if TYPE_CHECKING:
@@ -101,11 +102,13 @@ class CompiledModule:
         self._folder = Path(tempfile.mkdtemp(prefix="cgc-module-"))
         weakref.finalize(self, _remove, self._folder, self._process)
         self._programs: dict[Any, _Program] = {}
+        self._numbers = itertools.count()  # Of the files of programs.
         self._refused: set[Any] = set()  # Forms that stay with torch.
         self._level = _LENGTHS  # What torch can export the model with, as far as is known.
         self._ahead: list[tuple[Mapping[str, Any], Sequence[int]]] = []  # What compile() was given.
         self._weights: list[Any] = []  # Of the programs, and their versions.
         self._versions: list[int] = []
+        self._is_old = False  # Whether the weights have changed since.
         self._compile_lock = threading.Lock()
         self._worker = ThreadPoolExecutor(1, "cgc-compile")
 
@@ -113,7 +116,7 @@ class CompiledModule:
         if os.getpid() != self._process:
             raise UsageError("the module was compiled before this process was forked; compile it in each process")
         if self._versions != [weight._version for weight in self._weights]:
-            self._versions = [weight._version for weight in self._weights]
+            self._versions, self._is_old = [weight._version for weight in self._weights], True
             warnings.warn(f"the weights of {type(self._model).__name__} have changed since it was compiled, and its plans have "
                           "the old ones; call refresh()", stacklevel=2)
         if self._shapes != "auto":
@@ -167,6 +170,7 @@ class CompiledModule:
         later calls."""
         with _export.LOCK:
             self._programs, self._refused, self._level, self._weights, self._versions = {}, set(), _LENGTHS, [], []
+            self._is_old = False
         ahead, self._ahead = self._ahead, []
         for inputs, batch in ahead:
             self.compile(inputs, batch)
@@ -230,6 +234,8 @@ class CompiledModule:
             raise UsageError("the model is not compiled for such inputs; give them to cgc.compile(), or shapes='auto'")
         with _export.LOCK:
             if not (program := find()):
+                if self._is_old:
+                    raise UsageError("the weights of the model have changed since it was compiled for others; call refresh()")
                 if len(self._programs) >= self._limit:
                     raise UsageError(f"the model is compiled for {len(self._programs)} forms of inputs, which is the limit; "
                                      "give compile() a larger limit")
@@ -261,12 +267,9 @@ class CompiledModule:
         return self._save(exported, tensors, max(most, batch), _STATIC)
 
     def _save(self, exported: Any, tensors: dict[str, Any], most: int, level: int) -> _Program:
-        import torch
         outputs = _export.Outputs(exported)
-        path = self._folder / f"{len(self._programs)}-{most}-{level}.pt2"
-        torch.export.save(exported, path)
-        inputs = {name: (str(tensors[name].dtype).removeprefix("torch."), sizes)
-                  for name, sizes in _sizes(tensors, level).items()}
+        path = _export.save(exported, self._folder / f"{next(self._numbers)}.pt2")
+        inputs = {name: (short_dtype(name, tensors[name]), sizes) for name, sizes in _sizes(tensors, level).items()}
         device = next((tensor.device.index for tensor in tensors.values() if tensor.device.type == "cuda"), None)
         return _Program(inputs, path, _cache.digest(path), most, outputs, device, level)
 
@@ -327,7 +330,7 @@ class CompiledModule:
         values = {"N": batch, **{f"L{index}": length for index, length in enumerate(lengths)}}
         for name, (dtype, sizes) in program.inputs.items():
             given = ",".join(str(values.get(size, size)) for size in sizes)
-            command += ["--input", f"{name}={SHORT_DTYPES[dtype]}[{given}]"]
+            command += ["--input", f"{name}={dtype}[{given}]"]
         if program.takes_rows:
             command += ["--batch", ",".join(str(bucket[0]) for bucket in buckets)]
         program.key = _cache.compile_plan([program.path], [program.digest], plan, command,

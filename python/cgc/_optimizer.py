@@ -15,9 +15,9 @@ _NUMBERS = {"SGD": ("momentum", "dampening", "weight_decay"), "Adam": ("eps", "w
 _WAYS = ("foreach", "fused", "capturable", "differentiable")
 
 
-def options_of(optimizer: torch.optim.Optimizer, model: torch.nn.Module, has_schedule: bool) -> list[str]:
-    """--optimizer and --groups for a torch.optim.SGD, Adam or AdamW over the parameters of the model. UsageError, which names
-    the argument, for what cgc does not have."""
+def options_of(optimizer: torch.optim.Optimizer, model: torch.nn.Module, names: Sequence[str], has_schedule: bool) -> list[str]:
+    """--optimizer and --groups for a torch.optim.SGD, Adam or AdamW over the parameters of the model, of which the program
+    reads those with these names. UsageError, which names the argument, for what cgc does not have."""
     rule = next((rule for rule in ("AdamW", "Adam", "SGD") if type(optimizer).__name__ == rule), None)
     if rule is None or not type(optimizer).__module__.startswith("torch.optim."):
         raise UsageError(f"the optimizer is {type(optimizer).__name__}; give a torch.optim.SGD, Adam or AdamW, or text, such as "
@@ -40,9 +40,8 @@ def options_of(optimizer: torch.optim.Optimizer, model: torch.nn.Module, has_sch
             different["lr_scale"] = lr / base["lr"]
         elif lr == 0:
             different["lr_scale"] = 0.0
-        if different:
-            others.append(":".join([_globs(group["params"], optimizer, model),
-                                    *(f"{name}={_number(value)}" for name, value in different.items())]))
+        if different and (globs := _globs(group["params"], model, names)):
+            others.append(":".join([globs, *(f"{name}={_number(value)}" for name, value in different.items())]))
     return ["--optimizer", text, *(["--groups", ";".join(others)] if others else [])]
 
 
@@ -95,10 +94,20 @@ def _check_parameters(optimizer: torch.optim.Optimizer, model: torch.nn.Module) 
                              "requires_grad_(False) on it")
 
 
-def _globs(parameters: Sequence[torch.nn.Parameter], optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> str:
-    """The names of the parameters, or @vectors if these are exactly those of fewer than two dimensions."""
+def _globs(parameters: Sequence[torch.nn.Parameter], model: torch.nn.Module, names: Sequence[str]) -> str:
+    """The names of those of the parameters that are trained, or @vectors if they are exactly those of fewer than two
+    dimensions."""
     chosen = {id(parameter) for parameter in parameters}
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    if chosen == {id(parameter) for parameter in trained if parameter.dim() < 2}:
-        return "@vectors"
-    return "|".join(name for name, parameter in model.named_parameters() if id(parameter) in chosen)
+    trained = {}  # By the first of their names.
+    for name in names:
+        parameter = model.get_parameter(name)
+        if parameter.requires_grad and all(parameter is not other for other in trained.values()):
+            trained[name] = parameter
+    globs = [name for name, parameter in trained.items() if id(parameter) in chosen]
+    if globs == [name for name, parameter in trained.items() if parameter.dim() < 2]:
+        return "@vectors" if globs else ""
+    for name in globs:
+        if set(name) & set("*?[]|:;,={}"):
+            raise UsageError(f"the name of parameter '{name}' has a character that groups use; rename it, or give the optimizer "
+                             "as text with groups")
+    return "|".join(globs)

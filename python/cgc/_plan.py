@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Union
+from typing import Any, Union
 
 from . import _runtime
+from ._errors import UsageError
 
 #: A size, or "N" for the batch, or "*" for a size that differs between buckets.
 Size = Union[int, str]
@@ -16,6 +17,14 @@ NAMES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64
 #: The reverse of NAMES.
 SHORT_DTYPES = {name: short for short, name in NAMES.items()}
 DTYPES = frozenset(SHORT_DTYPES)
+
+
+def short_dtype(name: str, tensor: Any) -> str:
+    """The dtype of a torch tensor, as the program cgc calls it. UsageError if no plan has it."""
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    if dtype not in SHORT_DTYPES:
+        raise UsageError(f"input '{name}' is {dtype}, which no plan has; give one of {', '.join(SHORT_DTYPES)}")
+    return SHORT_DTYPES[dtype]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -63,14 +63,24 @@ def train(model: torch.nn.Module, inputs: Mapping[str, torch.Tensor] | Sequence[
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise UsageError("no parameter of the model requires a gradient; call requires_grad_() on those to train")
     accumulate = _positive("accumulate", accumulate)
-    if isinstance(optimizer, str):
-        command = ["--optimizer", optimizer]
-    elif groups:
+    if not isinstance(optimizer, str) and groups:
         raise UsageError("groups are those of the optimizer; leave groups out, or give the optimizer as text")
-    else:
-        command = _optimizer.options_of(optimizer, model, schedule is not None)
+    if not (schedule is None or isinstance(schedule, str) or callable(schedule)):
+        raise UsageError(f"schedule is {schedule!r}; give text, or a function from the number of steps to a factor")
+    tensors = {name: _compile.tensor(name, value) for name, value in _compile.by_name(model, inputs).items()}
+    _export.given(model, "forward", tensors)
+    batches = _compile.batches_of(batch)
+    is_dynamic = bool(batches) and set(batches) != {len(tensor) for tensor in tensors.values() if tensor.dim()}
+    program = _export.export_program(model, "forward", tensors, max(batches) if is_dynamic else None,
+                                     min_batch=min(batches, default=1), is_training=True)
+    outputs = _export.Outputs(program)
     target = target or ("cuda" if torch.cuda.is_available() else "cpu")
-    command += ["--train", "forward", "--target", target, "--loss", str(operator.index(loss))]
+    command = ["--train", "forward", "--target", target, "--loss", str(outputs.leaf(operator.index(loss)))]
+    if isinstance(optimizer, str):
+        command += ["--optimizer", optimizer]
+    else:
+        names = _trained_names(model, program, [*command, *_compile.input_options(tensors)])
+        command += _optimizer.options_of(optimizer, model, names, schedule is not None)
     for option, value in (("--groups", groups if groups is None or isinstance(groups, str) else _optimizer.groups_text(groups)),
                           ("--clamp", clamp if clamp is None or isinstance(clamp, str) else _optimizer.clamp_text(clamp)),
                           ("--schedule", schedule if isinstance(schedule, str) else None), ("--clip-norm", clip_norm),
@@ -79,23 +89,27 @@ def train(model: torch.nn.Module, inputs: Mapping[str, torch.Tensor] | Sequence[
             command += [option, str(value)]
     if accumulate > 1:
         command.append("--accumulate")
-    tensors = {name: _compile.tensor(name, value) for name, value in _compile.by_name(model, inputs).items()}
-    _export.given(model, "forward", tensors)
-    batches = _compile.batches_of(batch)
-    is_dynamic = bool(batches) and set(batches) != {len(tensor) for tensor in tensors.values() if tensor.dim()}
-    program = _export.export_program(model, "forward", tensors, max(batches) if is_dynamic else None,
-                                     min_batch=min(batches, default=1), is_training=True)
     with tempfile.TemporaryDirectory(prefix="cgc-train-") as folder:
-        exported, plan = Path(folder, "forward.pt2"), Path(output or Path(folder, "step.cgplan"))
-        torch.export.save(program, exported)
+        exported, plan = _export.save(program, Path(folder, "forward.pt2")), Path(output or Path(folder, "step.cgplan"))
         _cache.compile_plan([exported], [_cache.digest(exported)], plan,
                             ["--quiet", *command, *_compile.input_options(tensors),
                              *(["--batch", ",".join(map(str, batches))] if batches else []), *options])
         trainer = Trainer(plan, accumulate=accumulate, schedule=None if isinstance(schedule, str) else schedule, **settings)
     trainer._model = model
     trainer._positional = [name for name in _export.positional(model, "forward") if name in tensors]
-    trainer._outputs = _export.Outputs(program)
+    trainer._outputs = outputs
     return trainer
+
+
+def _trained_names(model: torch.nn.Module, program: Any, options: Sequence[str]) -> list[str]:
+    """The names that the parameters which the program reads have in its plan. A tied one has several: a plan tells which."""
+    names = _export.parameters_of(program)
+    if len(names) == len([name for name, _ in model.named_parameters() if name in names]):
+        return names
+    with tempfile.TemporaryDirectory(prefix="cgc-train-") as folder:
+        exported, plan = _export.save(program, Path(folder, "forward.pt2")), Path(folder, "names.cgplan")
+        _cache.compile_plan([exported], [_cache.digest(exported)], plan, ["--quiet", *options])
+        return [name for name, role, _, _ in _runtime.Plan(str(plan)).states if role == "parameter"]
 
 
 class Trainer:
@@ -130,7 +144,7 @@ class Trainer:
         if accumulate > 1 and "update" not in self._shapes.entries:
             raise UsageError("the plan accumulates no gradients; compile it with accumulate=")
         self._accumulate, self._schedule = _positive("accumulate", accumulate), schedule
-        self._base_lr = self.lr if schedule else 0.0
+        self._base_lr = self._read_lr()  # With a schedule, the state has the product with the factor.
         self._process = os.getpid()
         self._model: Any = None
         self._outputs: Any = None
@@ -141,8 +155,10 @@ class Trainer:
 
     def __call__(self, *batch: Any, **named: Any) -> None:
         arrays, tensors, stream = self._bind("step", batch, named)
+        if self._accumulate > 1 and self._trainer.micro_batches >= self._accumulate:  # An interrupt came before the update.
+            self._trainer.update(stream)
         ends_step = self._accumulate == 1 or self._trainer.micro_batches + 1 >= self._accumulate
-        if self._schedule and self._trainer.micro_batches == 0:
+        if self._schedule:
             self._trainer.set("lr", [self._base_lr * float(self._schedule(self._trainer.step_number))])
         if self._accumulate == 1:
             self._trainer.step(tensors, stream)
@@ -170,12 +186,12 @@ class Trainer:
     @property
     def lr(self) -> float:
         """The learning rate before the schedule: that of the parameters in no group, to which groups keep their ratio."""
-        return float(self._read("optimizer:lr").reshape(-1)[-1])
+        return self._base_lr if self._schedule else self._read_lr()
 
     @lr.setter
     def lr(self, value: float) -> None:
+        self._trainer.set("lr", [float(value)])
         self._base_lr = float(value)
-        self._trainer.set("lr", [self._base_lr])
 
     @property
     def step_number(self) -> int:
@@ -227,12 +243,22 @@ class Trainer:
         if self._model is None:
             return {name: self._read(state) for name, state in states.items()}
         import torch
-        # A tied parameter has several names, and a state by one of them.
         own = self._model.state_dict(keep_vars=True)
-        state_of = {id(tensor): states[name] for name, tensor in own.items() if name in states}
-        values = {state: torch.from_numpy(self._read(state)) for state in set(state_of.values())}
-        return {name: (values[state_of[id(tensor)]] if id(tensor) in state_of else tensor.detach()).to(tensor.device, copy=True)
-                for name, tensor in own.items()}
+        # A tied parameter has several names, and a state by one of them.
+        tensors = {**dict(self._model.named_parameters(remove_duplicate=False)),
+                   **dict(self._model.named_buffers(remove_duplicate=False))}
+        values = {}
+        for name, state in states.items():
+            if all(tensors[name] is not tensor for tensor in own.values()):
+                if self._states[name][0] == "buffer":  # It is not persistent.
+                    continue
+                raise UsageError(f"state_dict() of the module does not return parameter '{name}' itself; read the states of a "
+                                 "cgc.Trainer of the plan file")
+            _, dtype, shape = self._states[state]
+            values[id(tensors[name])] = value = torch.empty(shape, dtype=getattr(torch, dtype))
+            self._trainer.read(state, _runtime.Tensor(value, f"state '{state}'", True))
+        return {name: values.get(id(tensor), tensor).detach().to(tensor.device, copy=True)
+                if isinstance(tensor, torch.Tensor) else tensor for name, tensor in own.items()}
 
     def sync(self, module: torch.nn.Module | None = None) -> torch.nn.Module:
         """Copies the parameters and buffers into a module with the same names [the one that was compiled], and returns it."""
@@ -240,13 +266,19 @@ class Trainer:
         if module is None:
             raise UsageError("the trainer was made of a plan file; give the module that takes the parameters")
         import torch
-        values = {name: torch.as_tensor(value) for name, value in self.state_dict().items()}
+        values = self.state_dict()
+        if self._model is None:
+            values = {name: torch.as_tensor(value) for name, value in values.items()}
+            if missing := values.keys() - module.state_dict().keys():
+                raise UsageError(f"the module has no '{min(missing)}', which the plan trains; give the module that was compiled")
         module.load_state_dict(values, strict=self._model is not None)
         return module
 
     def save(self, path: PathLike) -> None:
         """Writes a checkpoint to the folder `path`, whose former content is exchanged at once: files of safetensors, with
         the micro-batches of a step that has begun."""
+        if self._schedule:  # Each call multiplies it by the factor.
+            self._trainer.set("lr", [self._base_lr])
         self._trainer.save(os.fspath(path))
 
     def load(self, path: PathLike, any_plan: bool = False) -> None:
@@ -313,7 +345,11 @@ class Trainer:
             while self._in_flight and self._in_flight[0][0] <= step:
                 self._in_flight.popleft()
 
+    def _read_lr(self) -> float:
+        return float(self._read("optimizer:lr").reshape(-1)[-1])
+
     def _begin_anew(self) -> None:
+        self._base_lr = self._read_lr()
         self._in_flight.clear()
         self._losses.clear()
         self._loss = None

@@ -37,13 +37,14 @@ class Accelerated:
     def __init__(self, model: torch.nn.Module, settings: dict[str, Any]):
         self._model = model
         self.encode_image, self.encode_text = (_compile.compile(_module_of(model, method), **settings) for method in METHODS)
-        for method in METHODS:
-            vars(model)[method] = _switch(model, getattr(model, method), getattr(self, method))
+        self._switches = {method: _Switch(model, getattr(model, method), getattr(self, method)) for method in METHODS}
+        vars(model).update(self._switches)
 
     def restore(self) -> None:
         """Gives the model its own methods back. Does nothing the second time."""
-        for method in METHODS:
-            vars(self._model).pop(method, None)
+        for method, switch in self._switches.items():
+            if vars(self._model).get(method) is switch:
+                del vars(self._model)[method]
 
     def __enter__(self) -> Accelerated:
         return self
@@ -71,12 +72,17 @@ def _module_of(model: torch.nn.Module, method: str) -> torch.nn.Module:
     return module
 
 
-def _switch(model: torch.nn.Module, own: Any, compiled: CompiledModule) -> Any:
-    import torch
+class _Switch:
+    """A method of the model that runs as a compiled module where that computes the same."""
 
-    @functools.wraps(own)
-    def method(*arguments: Any, **named: Any) -> Any:
-        run = own if model.training or torch.is_grad_enabled() else compiled
+    def __init__(self, model: torch.nn.Module, own: Any, compiled: CompiledModule):
+        functools.update_wrapper(self, own)
+        self._model, self._own, self._compiled = model, own, compiled
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        import torch
+        run = self._own if self._model.training or torch.is_grad_enabled() else self._compiled
         return run(*arguments, **named)
 
-    return method
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise UsageError("an accelerated model cannot be copied or pickled: a copy would run this one; restore() it first")

@@ -89,7 +89,7 @@ static int checkStates(const cgc_plan *plan) {
       ++found;
     }
   }
-  CHECK(parameters == 4 && found == 2);
+  CHECK(parameters == 6 && found == 2); /* Three linear layers. */
   CHECK(cgc_plan_state_count(NULL) == 0);
   FAILS(cgc_plan_state(NULL, 0, &info, &error), CGC_USAGE, "plan is null");
   FAILS(cgc_plan_state(plan, 1000, &info, &error), CGC_USAGE, "no state of index 1000");

@@ -119,3 +119,46 @@ def test_what_cgc_cannot_compile_stays_with_torch():
         assert fast(x).tolist() == [2, 2, 2]
     assert x.tolist() == [1, 1, 1]
     assert fast(x).tolist() == [4, 4, 4]
+
+
+@pytest.mark.parametrize("function", [lambda x: (x.view(-1), x + 1), lambda x: (x + 1, (x + 1).t()),
+                                      lambda x: (y := x + 1, y.view(-1))[1:] + (y,), lambda x: x.exp().t()])
+def test_memory_that_outputs_share_is_shared(function):
+    x, other = torch.ones(2, 3), torch.ones(2, 3)
+    fast = torch.compile(function, backend="cgc", options=OPTIONS)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        got, want = fast(x), function(other)
+        for results in (got, want):
+            torch.utils._pytree.tree_leaves(results)[0].add_(5)
+    for one, two in zip(torch.utils._pytree.tree_leaves((got, x)), torch.utils._pytree.tree_leaves((want, other))):
+        assert_allclose(one, two)
+        assert one.stride() == two.stride()
+
+
+def test_the_same_output_twice_is_one_tensor():
+    def twice(x):
+        y = x * 2
+        return y, y
+
+    with torch.no_grad():
+        one, two = torch.compile(twice, backend="cgc", options=OPTIONS)(torch.ones(3))
+    assert one is two
+
+
+class Counter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x):
+        self.count.add_(1)
+        return x + self.count
+
+
+def test_a_model_that_counts_its_calls_counts_them_once():
+    model = Counter().eval()
+    fast = torch.compile(model, backend="cgc", options=OPTIONS)
+    with torch.no_grad(), pytest.warns(UserWarning, match="leaves a graph to torch"):
+        assert fast(torch.zeros(2)).tolist() == [1, 1]
+    assert model.count == 1

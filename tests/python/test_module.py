@@ -3,6 +3,8 @@ import contextlib
 import copy
 import math
 import pickle
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -45,7 +47,7 @@ def test_a_compiled_module_is_called_like_the_model(target):
         got, want = fast(x=x, nested=True), model(x, nested=True)
     assert got.keys() == want.keys() and got["rest"][1] is None
     assert_allclose(got["rest"][0], want["rest"][0], **TOLERANCE)
-    assert "x=float32[N, 4] for batches [1, 3, 5]" in repr(fast)
+    assert "x=f32[N, 4] for batches [1, 3, 5]" in repr(fast)
 
 
 def test_a_compiled_module_has_the_models_dtypes_and_no_gradients():
@@ -318,7 +320,7 @@ def test_one_program_serves_texts_of_any_length(target, monkeypatch):
     for batch, length in ((3, 7), (2, 12), (3, 12), (1, 2), (7, 7)):
         assert_like_the_model(fast, model, texts(batch, length))
     assert len(exports) == 1
-    assert "ids=int64[N, L0], mask=bool[N, L0] for batches and lengths [(1, 2), (2, 12), (3, 7), (3, 12), (7, 7)]" in repr(fast)
+    assert "ids=i64[N, L0], mask=bool[N, L0] for batches and lengths [(1, 2), (2, 12), (3, 7), (3, 12), (7, 7)]" in repr(fast)
     assert_like_the_model(fast, model, texts(2, 1))  # Torch fixes a length of 1.
     assert len(exports) == 2
 
@@ -347,7 +349,7 @@ def test_a_model_of_one_length_is_exported_for_it(monkeypatch):
     fast = cgc.compile(model, target="cpu", shapes="wait")
     for batch in (2, 3):
         assert_like_the_model(fast, model, {"ids": torch.randint(50, (batch, 6))})
-    assert len(exports) == 1 and "ids=int64[N, 6] for batches [2, 3]" in repr(fast)
+    assert len(exports) == 1 and "ids=i64[N, 6] for batches [2, 3]" in repr(fast)
 
 
 def test_lengths_are_compiled_beside_the_model():
@@ -358,4 +360,74 @@ def test_lengths_are_compiled_beside_the_model():
         for length in (4, 5, 6, 4, 5, 6) * 3:
             assert_like_the_model(fast, model, texts(2, length))
             time.sleep(0.3)
-    assert "(2, 4)" in repr(fast) or "ids=int64[N, 4]" in repr(fast)
+    assert "(2, 4)" in repr(fast) or "ids=i64[N, 4]" in repr(fast)
+
+
+def test_programs_of_several_forms_never_mix():
+    fast = cgc.compile(Forms().eval(), target="cpu", shapes="wait")
+    model = Forms().eval()
+    with torch.no_grad():
+        # The third one is exported anew for a larger batch.
+        for batch, scale in ((4, 1.0), (4, 3.0), (100, 1.0), (100, 5.0), (90, 1.0), (90, 5.0)):
+            x = torch.rand(batch, 4)
+            assert_allclose(fast(x, scale=scale), model(x, scale=scale), **TOLERANCE)
+
+
+class Counter(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x):
+        self.count.add_(1)
+        return x + self.count
+
+
+def test_an_export_changes_no_state_of_the_model(tmp_path):
+    model = Counter().eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # It stays with torch.
+        assert cgc.compile(model, target="cpu")(torch.zeros(2)).tolist() == [1, 1]
+    with pytest.raises(cgc.Error):
+        cgc.compile(model, torch.zeros(2), batch=[1, 2, 4], target="cpu", output=tmp_path / "counter.cgplan")
+    assert model.count == 1
+
+
+def test_threads_that_end_may_export():
+    program = """if True:
+        import threading, torch, cgc
+        fast = cgc.compile(torch.nn.ReLU().eval(), target="cpu", shapes="wait")
+        for size in (3, 4, 5):
+            thread = threading.Thread(target=lambda: fast(torch.ones(2, size)))
+            thread.start(); thread.join()
+        print(len(fast._programs))
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
+
+
+def test_old_and_new_weights_never_mix():
+    model = Names().eval()
+    fast = cgc.compile(model, target="cpu", shapes="wait")
+    fast(torch.ones(2, 3))
+    with torch.no_grad():
+        model.weight.mul_(3)
+    with pytest.warns(UserWarning, match="have changed"), pytest.raises(cgc.UsageError, match="call refresh"):
+        fast(torch.ones(100, 3))  # It would be exported anew.
+    fast.refresh()
+    assert fast(torch.ones(100, 3))[0, 0] == 3
+
+
+def test_a_branch_for_one_row_is_seen_where_outputs_are_small():
+    model = module_of(lambda m, x, y, k: (x * 0 if x.shape[0] == 1 else x).softmax(1))
+    fast = cgc.compile(model, target="cpu", shapes="wait")
+    for rows in (4, 1):
+        x = torch.randn(rows, 4000)
+        with torch.no_grad():
+            assert_allclose(fast(x=x), model(x=x), rtol=1e-4)
+
+
+def test_dtypes_that_no_plan_has_are_refused_by_name():
+    fast = cgc.compile(Names().eval(), target="cpu", shapes="wait")
+    with pytest.raises(cgc.UsageError, match="is complex64, which no plan has"):
+        fast(torch.ones(2, 3, dtype=torch.complex64))

@@ -1,4 +1,5 @@
 """openclip.accelerate(): a live CLIP model computes the same with compiled towers, and can be restored."""
+import copy
 import warnings
 
 import cgc
@@ -34,6 +35,18 @@ def test_a_live_model_is_accelerated_and_restored():
         assert_allclose(one, other, **TOLERANCE)
     fast.restore()
     assert {name: getattr(model, name) for name in cgc.openclip.METHODS} == own
+
+
+def test_copies_are_refused_and_restore_is_for_its_own():
+    model = clip()
+    first = cgc.openclip.accelerate(model, target="cpu")
+    with pytest.raises(cgc.UsageError, match="cannot be copied"):
+        copy.deepcopy(model)
+    first.restore()
+    with cgc.openclip.accelerate(model, target="cpu"):
+        first.restore()
+        assert "encode_image" in vars(model)
+    copy.deepcopy(model)
 
 
 def test_what_is_no_clip_model_is_refused():

@@ -272,6 +272,120 @@ def test_the_program_makes_the_same_steps(tmp_path):
                         {name: value for name, value in step.state_dict().items() if name in again.state_dict()}, rtol=0)
 
 
+class Nested(nn.Module):
+    """Outputs before the loss that are no tensor or several, and tied parameters whose modules run in another order."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.z, self.out, self.table = nn.Linear(4, 4), nn.Linear(4, 7), nn.Embedding(7, 4)
+        self.table.weight = self.out.weight
+
+    def forward(self, ids, y):
+        logits = self.out(self.z(self.table(ids)))
+        return None, [logits, logits.sum()], nn.functional.cross_entropy(logits, y), logits.mean()
+
+
+def test_the_index_of_the_loss_counts_the_outputs_of_forward():
+    model, ids = Nested().train(), torch.arange(6)
+    step = cgc.train(model, (ids, ids), optimizer="sgd,lr=0", loss=2, target="cpu")
+    step(ids, ids)
+    step.wait()
+    assert step.loss == pytest.approx(model(ids, ids)[2].item(), rel=1e-5)
+    for loss, message in ((0, "is None"), (1, "is no tensor"), (4, "it returns 4"), (-1, "it returns 4")):
+        with pytest.raises(cgc.UsageError, match=message):
+            cgc.train(model, (ids, ids), optimizer="sgd,lr=0", loss=loss, target="cpu")
+
+
+def test_groups_of_tied_frozen_and_unused_parameters():
+    model, ids = Nested().train(), torch.arange(6)
+    model.unused = nn.Linear(2, 2)
+    model.z.bias.requires_grad_(False)
+    tied = [model.out.weight, model.unused.weight, model.z.bias]
+    optimizer = torch.optim.SGD([{"params": tied, "lr": 0.5},
+                                 {"params": [model.z.weight, model.out.bias, model.unused.bias]}], lr=0.1)
+    step = cgc.train(model, (ids, ids), optimizer=optimizer, loss=2, target="cpu")
+    for _ in range(3):
+        step(ids, ids)
+        optimizer.zero_grad()
+        model(ids, ids)[2].backward()
+        optimizer.step()
+    assert_equal_states(step.state_dict(), model.state_dict(), **TOLERANCE)
+
+
+def test_a_scheduled_rate_survives_a_checkpoint(tmp_path):
+    def make():
+        return cgc.train(Mean().train(), data[0], optimizer="sgd,lr=0.1", schedule=lambda steps: 0.5 ** steps, target="cpu")
+
+    data = batches(6)
+    one, other = make(), make()
+    one.lr = 0.4
+    for batch in data[:2]:
+        one(batch)
+    assert one.lr == 0.4
+    one.save(tmp_path / "run")
+    other.load(tmp_path / "run")
+    assert other.lr == pytest.approx(0.4)
+    for batch in data[2:]:
+        one(batch)
+        other(batch)
+    assert_equal_states(other.state_dict(), one.state_dict(), rtol=0)
+    one.reset()
+    assert one.lr == pytest.approx(0.1)
+
+
+def test_an_interrupt_before_the_update_is_made_up_for(monkeypatch):
+    data = batches(8)
+    steps = [cgc.train(Mean().train(), data[0], optimizer="sgd,lr=0.1", accumulate=2, target="cpu") for _ in range(2)]
+    for number, batch in enumerate(data):
+        for step in steps:
+            own = step._trainer
+            if number == 1 and step is steps[0]:
+                class Interrupted:
+                    def __getattr__(self, name):
+                        if name == "update":
+                            raise KeyboardInterrupt
+                        return getattr(own, name)
+
+                step._trainer = Interrupted()
+                with pytest.raises(KeyboardInterrupt):
+                    step(batch)
+                step._trainer = own
+            else:
+                step(batch)
+    assert_equal_states(steps[0].state_dict(), steps[1].state_dict(), rtol=0)
+
+
+class Renamed(Mean):
+    """Its state_dict() has other names."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_state_dict_post_hook(self.rename)
+
+    @staticmethod
+    def rename(module, states, prefix, metadata):
+        for name in list(states):
+            states[f"my.{name}"] = states.pop(name)
+
+
+def test_state_dict_has_trained_values_under_whatever_names():
+    model, data = Renamed().train(), batches(2)
+    step = cgc.train(model, data[0], optimizer="sgd,lr=0.1", target="cpu")
+    step(data[0])
+    train_by_torch(LossOnly(model), torch.optim.SGD(model.parameters(), lr=0.1), data[:1])
+    assert_equal_states(step.state_dict(), model.state_dict(), **TOLERANCE)
+
+
+class LossOnly(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x, y):
+        return {"loss": self.model(x, y)}
+
+
 def refuse(message, **settings):
     model = settings.pop("model", None) or Step().train()
     optimizer = settings.pop("optimizer", "sgd,lr=0.1")
@@ -304,6 +418,7 @@ def test_what_is_refused():
         return optimizer
 
     refuse("has made steps", optimizer=used)
+    refuse("schedule is 3", schedule=3)
 
 
 def test_a_batch_that_does_not_fit_changes_nothing():
