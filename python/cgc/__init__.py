@@ -23,4 +23,5 @@ from ._train import Trainer, train
 
 __version__ = _version()
 __all__ = ["Bucket", "BusyError", "Code", "CompiledModule", "DeviceError", "Entry", "Error", "InvalidFileError",
-           "OutOfMemoryError", "Session", "TensorInfo", "Trainer", "UnsupportedError", "UsageError", "compile", "load", "openclip", "train"]
+           "OutOfMemoryError", "Session", "TensorInfo", "Trainer", "UnsupportedError", "UsageError", "compile", "load", "openclip",
+           "train"]

@@ -36,7 +36,8 @@ def compile_plan(programs: Sequence[Path], digests: Sequence[str], output: Path,
                  base: tuple[Path, str] | None = None) -> str:
     """Compiles exported programs, whose digest() is given, to a plan file, or takes the plan from the cache. Returns a key
     for the plan. `base` is a plan to add buckets to, and its key."""
-    text = "\0".join([*digests, *(path.stem for path in programs if len(programs) > 1), *options, base[1] if base else "", *_surroundings()])
+    names = [path.stem for path in programs if len(programs) > 1]
+    text = "\0".join([*digests, *names, *options, base[1] if base else "", *_surroundings()])
     key = hashlib.sha256(text.encode()).hexdigest()
     folder = _folder(options)
     entry = folder / f"{key}.cgplan" if folder else None

@@ -129,6 +129,8 @@ class Trainer:
     label or index out of range; the trainer goes on. Another error makes every later call fail until load() or reset().
     """
 
+    _model: Any = None  # What train() compiled.
+
     def __init__(self, path: PathLike, *, accumulate: int = 1, schedule: Schedule | None = None, device: int = 0,
                  executor: str = "graph", threads: int = 0, memory_limit: int = 0, aten_path: PathLike = "",
                  cublaslt_path: PathLike = "", reference_path: PathLike = "", op_libraries: Sequence[PathLike] = ()):
@@ -146,7 +148,6 @@ class Trainer:
         self._accumulate, self._schedule = _positive("accumulate", accumulate), schedule
         self._base_lr = self._read_lr()  # With a schedule, the state has the product with the factor.
         self._process = os.getpid()
-        self._model: Any = None
         self._outputs: Any = None
         self._positional = [tensor.name for tensor in self._shapes.entries["step"].inputs]
         self._in_flight: collections.deque[tuple[int, list]] = collections.deque()  # The arrays of each step.

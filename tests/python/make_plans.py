@@ -37,7 +37,7 @@ class Tiny(nn.Module):
 
 class Step(nn.Sequential):
     def forward(self, x, y):
-        return nn.functional.cross_entropy(super().forward(x), y)
+        return nn.functional.cross_entropy(super().forward(x), y, reduction="sum")
 
 
 def main():
@@ -63,7 +63,7 @@ def main():
 
     step = Step(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 5)).train()
     cgc.train(step, (torch.randn(6, 8), torch.arange(6) % 5), optimizer="adamw,lr=0.05", target="cuda", executor="reference",
-              output=folder / "train.cgplan")
+              options=["--require-native"], output=folder / "train.cgplan")
 
     with torch.no_grad():
         inputs = {"image": torch.randn(40, 16), "text": torch.randint(50, (40, 5))}

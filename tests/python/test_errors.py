@@ -61,8 +61,10 @@ def test_bfloat16_without_ml_dtypes(plans):
 
 
 def test_compile_without_torch():
-    with pytest.raises(cgc.DeviceError, match="cgc.compile needs torch"):
+    with pytest.raises(cgc.DeviceError, match="torch, which exports the model, is missing; pip install"):
         cgc.compile(None, [], output="never.cgplan")
+    with pytest.raises(cgc.DeviceError, match="torch, which exports the model, is missing; pip install"):
+        cgc.train(None, [], optimizer="sgd")
 
 
 def test_time_outs_are_in_seconds():

@@ -260,7 +260,8 @@ def test_the_program_makes_the_same_steps(tmp_path):
     for name, arrays in zip("xy", zip(*data)):
         numpy.save(tmp_path / f"{name}.npy", torch.cat(arrays).numpy())
     done = subprocess.run([_program.PROGRAM, "train", plan, "--data", f"x={tmp_path}/x.npy", f"y={tmp_path}/y.npy",
-                           "--steps", "10", "--log-every", "1", "--json"], env=_program.environment(), capture_output=True, text=True, check=True)
+                           "--steps", "10", "--log-every", "1", "--json"], env=_program.environment(), capture_output=True, text=True,
+                          check=True)
     want = [each["loss"] for each in json.loads(done.stdout)["losses"]]
     losses = losses_of(step)
     assert losses == want
