@@ -99,6 +99,7 @@ cgc_code cgc_plan_state(const cgc_plan *plan, size_t index, cgc_state_info *info
     if (index >= plan->plan->data().states.size())
       return {Code::Usage, "the plan has no state of index " + std::to_string(index)};
     const State &state = plan->plan->data().states[index];
+    // The names of roles are literals. NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage)
     return toCaller({0, state.name.c_str(), stateRoleName(state.role).data(),
                      cgc_dtype(state.dtype), int32_t(state.sizes.size()), state.sizes.data()},
                     info, "cgc_state_info");
