@@ -77,16 +77,11 @@ def _folder(options: Sequence[str]) -> Path | None:
 
 def _take(entry: Path, output: Path) -> bool:
     """Copies an entry that is there and whole, and marks it as used."""
-    temporary = _temporary(output)
     try:
-        shutil.copyfile(entry, temporary)
-        _runtime.Plan(str(temporary))
-        os.replace(temporary, output)
+        _runtime.Plan(str(entry))
+        copy_whole(entry, output)
     except (Error, OSError):  # It is not there, or damaged, and is written anew.
         return False
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
     with contextlib.suppress(OSError):
         os.utime(entry)
     return True
@@ -95,12 +90,7 @@ def _take(entry: Path, output: Path) -> bool:
 def _put(output: Path, entry: Path) -> None:
     """Copies a plan into the cache, and removes the entries that were not used for the longest time beyond the limit."""
     entry.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _temporary(entry)
-    try:
-        shutil.copyfile(output, temporary)
-        os.replace(temporary, entry)
-    finally:
-        temporary.unlink(missing_ok=True)
+    copy_whole(output, entry)
     entries = []
     for file in entry.parent.glob("*.cgplan"):
         with contextlib.suppress(FileNotFoundError):  # Another process removes entries, too.
@@ -113,8 +103,14 @@ def _put(output: Path, entry: Path) -> None:
             file.unlink(missing_ok=True)
 
 
-def _temporary(path: Path) -> Path:
-    return path.with_name(f"{path.name}.tmp.{os.getpid()}.{threading.get_ident()}")
+def copy_whole(source: Path, target: Path) -> None:
+    """Copies a file, so that the target is the one before or all of the new one."""
+    temporary = target.with_name(f"{target.name}.tmp.{os.getpid()}.{threading.get_ident()}")
+    try:
+        shutil.copyfile(source, temporary)
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _limit() -> float:

@@ -27,17 +27,19 @@ def positional(model: Any, method: str) -> list[str]:
 
 
 def save_programs(model: Any, inputs: dict[str, Any], entries: Sequence[str], batch: Sequence[int], folder: Path) -> list[Path]:
-    """Exports each entry by torch.export to a file with its name. Dimension 0 of all inputs is dynamic if `batch` has other
-    values than the examples."""
-    import torch
-    sizes = {tensor.shape[0] for tensor in inputs.values() if tensor.dim()}
-    is_dynamic = bool(batch) and sizes != set(batch)
+    """Exports each entry by torch.export to a file with its name, for these batches."""
     paths = []
     for entry, names in _given_of_each(model, entries, inputs).items():
-        program = export_program(model, entry, {name: inputs[name] for name in names}, max(batch) if is_dynamic else None,
+        program = export_program(model, entry, {name: inputs[name] for name in names}, max_batch_of(inputs, batch),
                                  checks_one_row=1 in batch)
         paths.append(save(program, folder / f"{entry}.pt2"))
     return paths
+
+
+def max_batch_of(inputs: Mapping[str, Any], batch: Sequence[int]) -> int | None:
+    """The largest batch, for which dimension 0 of all inputs is dynamic; None if the batches are those of the examples."""
+    sizes = {len(tensor) for tensor in inputs.values() if tensor.dim()}
+    return max(batch) if batch and sizes != set(batch) else None
 
 
 def most_rows(wanted: int, batch: int) -> int:

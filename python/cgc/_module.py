@@ -60,6 +60,10 @@ class _Program:
         """Whether the batch is a dimension of every input."""
         return all("N" in sizes for _, sizes in self.inputs.values())
 
+    @property
+    def has_lengths(self) -> bool:
+        return any("L0" in sizes for _, sizes in self.inputs.values())
+
     def needs(self, bucket: _Bucket) -> bool:
         """Whether it has to be compiled for this bucket."""
         return bucket not in self.buckets and not (self.is_chosen and self.takes(bucket))
@@ -71,7 +75,7 @@ class _Program:
 
     def describe(self) -> str:
         inputs = ", ".join(f"{name}={dtype}[{', '.join(map(str, sizes))}]" for name, (dtype, sizes) in self.inputs.items())
-        if any("L0" in sizes for _, sizes in self.inputs.values()):
+        if self.has_lengths:
             return f"{inputs} for batches and lengths {self.buckets} in {self.seconds:.1f} s"
         return f"{inputs} for batches {[bucket[0] for bucket in self.buckets]} in {self.seconds:.1f} s"
 
@@ -81,8 +85,8 @@ class CompiledModule:
 
     A call takes the arguments of forward() and returns what it returns, with new tensors on the device of the first input
     and without gradients. Any thread may call it; nothing else may call the model while it is exported, in the first call
-    with inputs of a new form. The weights are those of that call: after a change, a
-    call warns, and refresh() takes the new ones.
+    with inputs of a new form. The weights are those of that call: after a change, a call warns, and refresh() takes the new
+    ones.
     """
 
     def __init__(self, model: torch.nn.Module, *, precision: str | None, target: str, shapes: str, limit: int,
@@ -183,12 +187,7 @@ class CompiledModule:
             if len(plans) != 1:
                 raise UsageError(f"the model is compiled for {len(plans)} forms of inputs, and a file holds one; give "
                                  "cgc.compile() the inputs")
-            temporary = path.with_name(f"{path.name}.tmp.{os.getpid()}")
-            try:
-                shutil.copyfile(plans[0], temporary)
-                os.replace(temporary, path)
-            finally:
-                temporary.unlink(missing_ok=True)
+            _cache.copy_whole(plans[0], path)
         return path
 
     def __repr__(self) -> str:
@@ -281,7 +280,7 @@ class CompiledModule:
             try:
                 self._add_buckets(program, [bucket])
             except Exception as error:
-                if program.level == _LENGTHS and any("L0" in sizes for _, sizes in program.inputs.values()):
+                if program.has_lengths:
                     self._level = _BATCH  # The next call exports a program of these lengths alone.
                     return
                 program.failed.add(bucket)
@@ -306,7 +305,7 @@ class CompiledModule:
         try:
             self._add_buckets(program, buckets)
         except Error:
-            if program.level != _LENGTHS or not any("L0" in sizes for _, sizes in program.inputs.values()):
+            if not program.has_lengths:
                 raise
             self._level = _BATCH
             program = self._program_of(tensors, constants, max(bucket[0] for bucket in buckets), is_ahead=True)

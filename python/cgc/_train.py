@@ -70,8 +70,7 @@ def train(model: torch.nn.Module, inputs: Mapping[str, torch.Tensor] | Sequence[
     tensors = {name: _compile.tensor(name, value) for name, value in _compile.by_name(model, inputs).items()}
     _export.given(model, "forward", tensors)
     batches = _compile.batches_of(batch)
-    is_dynamic = bool(batches) and set(batches) != {len(tensor) for tensor in tensors.values() if tensor.dim()}
-    program = _export.export_program(model, "forward", tensors, max(batches) if is_dynamic else None,
+    program = _export.export_program(model, "forward", tensors, _export.max_batch_of(tensors, batches),
                                      min_batch=min(batches, default=1), is_training=True)
     outputs = _export.Outputs(program)
     target = target or ("cuda" if torch.cuda.is_available() else "cpu")

@@ -5,6 +5,7 @@ import pytest
 import torch
 import torchvision
 import transformers
+from models import Counter
 from numpy.testing import assert_allclose
 from torch import nn
 
@@ -144,16 +145,6 @@ def test_the_same_output_twice_is_one_tensor():
     with torch.no_grad():
         one, two = torch.compile(twice, backend="cgc", options=OPTIONS)(torch.ones(3))
     assert one is two
-
-
-class Counter(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("count", torch.zeros(()))
-
-    def forward(self, x):
-        self.count.add_(1)
-        return x + self.count
 
 
 def test_a_model_that_counts_its_calls_counts_them_once():

@@ -13,6 +13,7 @@ import cgc
 import pytest
 import torch
 from cgc import _export, _program
+from models import Counter
 from numpy.testing import assert_allclose
 from torch import nn
 
@@ -371,16 +372,6 @@ def test_programs_of_several_forms_never_mix():
         for batch, scale in ((4, 1.0), (4, 3.0), (100, 1.0), (100, 5.0), (90, 1.0), (90, 5.0)):
             x = torch.rand(batch, 4)
             assert_allclose(fast(x, scale=scale), model(x, scale=scale), **TOLERANCE)
-
-
-class Counter(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("count", torch.zeros(()))
-
-    def forward(self, x):
-        self.count.add_(1)
-        return x + self.count
 
 
 def test_an_export_changes_no_state_of_the_model(tmp_path):
