@@ -27,28 +27,20 @@ void callLog(void *log, cgc_log_level level, const char *message) {
 Session::Session(const Plan &plan, const nb::kwargs &given) {
   cgc_session_options options = CGC_INIT(cgc_session_options);
   Options named(given);
-  named.take("executor", options.executor);
+  std::vector<const char *> opLibraries;
+  takeShared(named, options, opLibraries);
   std::vector<int32_t> devices;
   named.take("devices", devices);
   options.devices = devices.data();
   options.device_count = devices.size();
   named.take("contexts", options.contexts);
-  named.take("threads", options.threads);
   named.take("max_batch", options.max_batch);
   named.take("max_waiting", options.max_waiting);
   named.take("timeout_ms", options.timeout_ms);
   named.take("capture_on_first_use", options.capture_on_first_use);
-  named.take("memory_limit", options.memory_limit);
   named.take("captured_contexts", options.captured_contexts);
   named.take("seed", options.seed);
-  named.take("aten_path", options.aten_path);
-  named.take("cublaslt_path", options.cublaslt_path);
-  named.take("reference_path", options.reference_path);
   named.take("fallback_model", options.fallback_model);
-  std::vector<const char *> opLibraries;
-  named.takeAll("op_libraries", opLibraries);
-  options.op_libraries = opLibraries.data();
-  options.op_library_count = opLibraries.size();
   named.take("log", log_);
   named.finish();
   if (!log_.is_none()) {

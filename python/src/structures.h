@@ -55,6 +55,21 @@ private:
   std::deque<std::string> texts_; ///< Whose elements stay where they are.
 };
 
+/// Reads the options that sessions and trainers share. `opLibraries` keeps what `options` points
+/// to.
+template <class T>
+void takeShared(Options &named, T &options, std::vector<const char *> &opLibraries) {
+  named.take("executor", options.executor);
+  named.take("threads", options.threads);
+  named.take("memory_limit", options.memory_limit);
+  named.take("aten_path", options.aten_path);
+  named.take("cublaslt_path", options.cublaslt_path);
+  named.take("reference_path", options.reference_path);
+  named.takeAll("op_libraries", opLibraries);
+  options.op_libraries = opLibraries.data();
+  options.op_library_count = opLibraries.size();
+}
+
 /// The members of the report by name.
 inline nanobind::dict named(const cgc_memory_report &report) {
   nanobind::dict named;

@@ -21,17 +21,9 @@ void *streamOf(uintptr_t stream) {
 Trainer::Trainer(const Plan &plan, const nb::kwargs &given) {
   cgc_trainer_options options = CGC_INIT(cgc_trainer_options);
   Options named(given);
-  named.take("executor", options.executor);
-  named.take("device", options.device);
-  named.take("threads", options.threads);
-  named.take("aten_path", options.aten_path);
-  named.take("cublaslt_path", options.cublaslt_path);
-  named.take("reference_path", options.reference_path);
   std::vector<const char *> opLibraries;
-  named.takeAll("op_libraries", opLibraries);
-  options.op_libraries = opLibraries.data();
-  options.op_library_count = opLibraries.size();
-  named.take("memory_limit", options.memory_limit);
+  takeShared(named, options, opLibraries);
+  named.take("device", options.device);
   named.take("prefix", options.prefix);
   named.finish();
   checkWithoutGil([&](cgc_error **error) {
