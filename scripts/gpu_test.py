@@ -463,7 +463,7 @@ def python(session, models):
     # The package of the wheel looks for no library outside of it but cuBLASLt and LibTorch.
     if session.run("make the plans", [sys.executable, "tests/python/make_plans.py", plans], 100) is not None:
         session.run("tests with torch", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--plans", plans,
-                                         "tests/python/test_module.py", "tests/python/test_torch.py"], 200)
+                                         "tests/python/test_gpu.py", "tests/python/test_torch.py"], 200)
 
 
 @part

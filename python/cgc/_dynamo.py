@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -130,9 +131,9 @@ def _is_weight(node: torch.fx.Node, value: Any) -> bool:
     return isinstance(value, torch.nn.Parameter) or (isinstance(value, torch.Tensor) and "_dynamo_static_input_type" in marks)
 
 
-def _versions(tensors: Any) -> list[tuple]:
+def _versions(tensors: Any) -> tuple[int, ...]:
     """What differs after a change of one of the tensors, but for one that goes around torch or through .data."""
-    return [(0 if tensor.is_inference() else tensor._version, tensor.data_ptr()) for tensor in tensors]
+    return sum(map(operator.attrgetter("_version"), tensors)), *(tensor.data_ptr() for tensor in tensors)
 
 
 def _size_of(number: torch.SymInt, nodes: Sequence[torch.fx.Node]) -> tuple[int, int]:

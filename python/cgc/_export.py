@@ -168,7 +168,7 @@ class Outputs:
         import torch
         given = iter(tensors)
         leaves = [None if dtype is None else next(given).to(dtype) for dtype in self._dtypes]
-        return torch.utils._pytree.tree_unflatten(leaves, self._tree)
+        return leaves[0] if self._tree.is_leaf() else torch.utils._pytree.tree_unflatten(leaves, self._tree)
 
 
 def _ranks(outputs: Any) -> list[int]:

@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import inspect
 import itertools
+import operator
 import os
 import shutil
 import tempfile
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from . import _cache, _export
 from ._errors import Error, UsageError
 from ._plan import short_dtype
+from ._prepared import PreparedCall
 from ._session import Session, load
 
 if TYPE_CHECKING:
@@ -33,6 +35,9 @@ SHAPES = ("auto", "wait", "error")
 _STATIC, _BATCH, _LENGTHS = range(3)
 #: A batch, and the sizes that _LENGTHS has besides.
 _Bucket = tuple[int, ...]
+#: The calls of a module that are kept ready.
+_MOST_CALLS = 4096
+_version_of = operator.attrgetter("_version")
 
 
 @dataclasses.dataclass
@@ -84,7 +89,8 @@ class CompiledModule:
     """A torch module in evaluation mode, compiled for the inputs of its calls: what compile() gives without `output`.
 
     A call takes the arguments of forward() and returns what it returns, with new tensors on the device of the first input
-    and without gradients. Any thread may call it; nothing else may call the model while it is exported, in the first call
+    and without gradients. On GPU tensors it runs on torch's current stream and returns before the GPU has finished, as the
+    model does; an index out of range is then an error of the next call. Any thread may call it; nothing else may call the model while it is exported, in the first call
     with inputs of a new form. The weights are those of that call: after a change, a call warns, and refresh() takes the new
     ones.
     """
@@ -108,10 +114,11 @@ class CompiledModule:
         self._programs: dict[Any, _Program] = {}
         self._numbers = itertools.count()  # Of the files of programs.
         self._refused: set[Any] = set()  # Forms that stay with torch.
+        self._calls: dict[Any, _Call] = {}  # Those that need nothing but the memory of their tensors.
         self._level = _LENGTHS  # What torch can export the model with, as far as is known.
         self._ahead: list[tuple[Mapping[str, Any], Sequence[int]]] = []  # What compile() was given.
         self._weights: list[Any] = []  # Of the programs, and their versions.
-        self._versions: list[int] = []
+        self._versions = 0  # Their sum, as a version only grows.
         self._is_old = False  # Whether the weights have changed since.
         self._compile_lock = threading.Lock()
         self._worker = ThreadPoolExecutor(1, "cgc-compile")
@@ -119,10 +126,13 @@ class CompiledModule:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         if os.getpid() != self._process:
             raise UsageError("the module was compiled before this process was forked; compile it in each process")
-        if self._versions != [weight._version for weight in self._weights]:
-            self._versions, self._is_old = [weight._version for weight in self._weights], True
+        if self._versions != sum(map(_version_of, self._weights)):
+            self._versions, self._is_old = sum(map(_version_of, self._weights)), True
             warnings.warn(f"the weights of {type(self._model).__name__} have changed since it was compiled, and its plans have "
                           "the old ones; call refresh()", stacklevel=2)
+        calls, key = self._calls, _key(arguments, named)
+        if call := calls.get(key):
+            return call.run(arguments, named)
         if self._shapes != "auto":
             tensors, constants = self._bind(arguments, named)
             bucket = _bucket_of(tensors)
@@ -134,7 +144,8 @@ class CompiledModule:
                     raise UsageError(f"the model is not compiled for a batch of {bucket[0]}, but for {program.describe()}; give "
                                      "compile() this batch, or shapes='auto'")
                 program = self._compile(program, [bucket], tensors, constants)
-            return self._run(program, tensors)
+            call = calls[key] = self._prepare(program, tensors, arguments)
+            return call.run(arguments, named)
         form = None
         try:
             tensors, constants = self._bind(arguments, named)
@@ -144,7 +155,10 @@ class CompiledModule:
                 if program.needs(bucket):
                     self._compile_later(program, bucket)
                 if program.takes(bucket):
-                    return self._run(program, tensors)
+                    call = self._prepare(program, tensors, arguments)
+                    if not program.needs(bucket):
+                        calls[key] = call
+                    return call.run(arguments, named)
         except Error as error:  # Nothing has run.
             if form not in self._refused:
                 self._refused.add(form)
@@ -173,8 +187,8 @@ class CompiledModule:
         """Takes the present weights of the model: compiles for what compile() was given before it returns, and for the rest in
         later calls."""
         with _export.LOCK:
-            self._programs, self._refused, self._level, self._weights, self._versions = {}, set(), _LENGTHS, [], []
-            self._is_old = False
+            self._programs, self._refused, self._calls, self._level = {}, set(), {}, _LENGTHS
+            self._weights, self._versions, self._is_old = [], 0, False
         ahead, self._ahead = self._ahead, []
         for inputs, batch in ahead:
             self.compile(inputs, batch)
@@ -242,7 +256,7 @@ class CompiledModule:
                 if not self._weights:
                     self._weights = [weight for weight in (*self._model.parameters(), *self._model.buffers())
                                      if not weight.is_inference()]
-                    self._versions = [weight._version for weight in self._weights]
+                    self._versions = sum(map(_version_of, self._weights))
                 self._programs[_form(tensors, constants, program.level)] = program
         return program
 
@@ -343,22 +357,33 @@ class CompiledModule:
         program.plan = plan
         program.buckets = sorted({*program.buckets, *buckets})
 
-    def _run(self, program: _Program, tensors: dict[str, Any]) -> Any:
-        import torch
-        session = program.session
-        assert session is not None
-        results = session.run("forward", {info.name: _dense(tensors[info.name], getattr(torch, info.dtype))
-                                          for info in session.entries["forward"].inputs})
-        return program.outputs.rebuild(results if isinstance(results, tuple) else (results,))
+    def _prepare(self, program: _Program, tensors: dict[str, Any], arguments: tuple) -> _Call:
+        """The call with these arguments, of which `tensors` has the tensors by name."""
+        assert program.session is not None
+        prepared = PreparedCall(program.session, "forward", tensors)
+        by_position = list(self._signature.parameters)[:len(arguments)]
+        if len(self._calls) >= _MOST_CALLS:
+            self._calls.clear()
+        return _Call(prepared, [by_position.index(name) if name in by_position else name for name in prepared.inputs],
+                     program.outputs)
+
+
+@dataclasses.dataclass
+class _Call:
+    """A call of a compiled module, but for the memory of its tensors."""
+
+    prepared: PreparedCall
+    inputs: list[int | str]  #: Where each is: its position among the arguments, or its name.
+    outputs: _export.Outputs
+
+    def run(self, arguments: tuple, named: Mapping[str, Any]) -> Any:
+        tensors = [arguments[at] if isinstance(at, int) else named[at] for at in self.inputs]
+        return self.outputs.rebuild(self.prepared(tensors))
 
 
 def _remove(folder: Path, process: int) -> None:
     if os.getpid() == process:  # Not in a fork.
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _dense(tensor: Any, dtype: Any) -> Any:
-    return tensor.detach().resolve_conj().resolve_neg().to(dtype).contiguous()
 
 
 def _batch_of(tensors: dict[str, Any]) -> int:
@@ -386,6 +411,23 @@ def _lengths_of(tensors: dict[str, Any]) -> list[int]:
 
 def _bucket_of(tensors: dict[str, Any]) -> _Bucket:
     return _batch_of(tensors), *_lengths_of(tensors)
+
+
+def _key(arguments: tuple, named: Mapping[str, Any]) -> tuple | None:
+    """What calls that differ in the memory of their tensors alone have in common; None for arguments that no program takes."""
+    import torch
+    kinds: list[tuple] = []
+    for value in (*arguments, *named.values()):
+        if isinstance(value, torch.Tensor):
+            kinds.append((value.dtype, value.device, value.shape, value.layout))
+        elif isinstance(value, (bool, int, float, str, type(None))):
+            kinds.append((type(value), repr(value)))
+        else:
+            return None
+    for kind in ("cuda", "cpu"):
+        if torch.is_autocast_enabled(kind):
+            kinds.append((kind, torch.get_autocast_dtype(kind)))
+    return len(arguments), *named, *kinds
 
 
 def _form(tensors: dict[str, Any], constants: dict[str, Any], level: int) -> tuple:

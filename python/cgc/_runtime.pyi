@@ -1,6 +1,6 @@
 """The C API of libcgc_runtime. Use the package cgc."""
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 _TensorInfo = tuple[str, str, tuple[int, ...], int]
 _Bucket = tuple[tuple[_TensorInfo, ...], tuple[_TensorInfo, ...]]
@@ -18,7 +18,10 @@ class Plan:
     def needs_libtorch(self) -> bool: ...
 
 class Tensor:
+    @overload
     def __init__(self, array: Any, what: str, writable: bool) -> None: ...
+    @overload
+    def __init__(self, address: int, dtype: str, sizes: Sequence[int], on_gpu: bool) -> None: ...
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property

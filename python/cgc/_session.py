@@ -124,6 +124,15 @@ class Session:
         results = tuple(_arrays.like(output, given[0]) for output in outputs) if given else tuple(outputs)
         return results[0] if len(results) == 1 else results
 
+    @property
+    def runtime(self) -> _runtime.Session:
+        """The session of the C API."""
+        return self._session
+
+    def output_shapes(self, entry: str, inputs: list[tuple[int, ...]]) -> list[tuple[int, ...]] | None:
+        """The shapes of the outputs for inputs of these shapes; None if the entry does not take them."""
+        return self._shapes.outputs(entry, inputs)
+
     def prepare(self, entry: str, batch: int) -> None:
         """Captures the buckets that a batch of `batch` rows takes, if capture is "first_use"."""
         self._session.prepare(entry, batch)

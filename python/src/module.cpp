@@ -45,6 +45,8 @@ NB_MODULE(_runtime, m) {
 
   nb::class_<Tensor>(m, "Tensor")
       .def(nb::init<nb::handle, const char *, bool>(), "array"_a.none(), "what"_a, "writable"_a)
+      .def(nb::init<uintptr_t, const char *, std::vector<int64_t>, bool>(), "address"_a, "dtype"_a,
+           "sizes"_a, "on_gpu"_a)
       .def_prop_ro("shape", &Tensor::shape)
       .def_prop_ro("gpu", &Tensor::gpu);
 

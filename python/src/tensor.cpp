@@ -3,6 +3,8 @@
 
 #include "raise.h"
 
+#include <algorithm>
+
 namespace nb = nanobind;
 
 namespace cgc_python {
@@ -127,6 +129,20 @@ Tensor::Tensor(nb::handle array, const char *what, bool writable) {
   // NumPy does not export the bfloat16 of ml_dtypes: a view of its bits is read instead.
   if (!isBFloat16OfNumPy(array) || !readAs(array.attr("view")("uint16"), CGC_BF16))
     refuseObject(array, what, writable);
+}
+
+Tensor::Tensor(uintptr_t address, const char *dtype, std::vector<int64_t> sizes, bool onGpu)
+    : sizes_(std::move(sizes)) {
+  const ElementType *const type = std::ranges::find_if(kElementTypes, [&](const ElementType &each) {
+    return std::string_view(cgc_dtype_name(each.dtype)) == dtype;
+  });
+  if (type == std::end(kElementTypes))
+    throw nb::type_error("no plan has this dtype");
+  view_.data = reinterpret_cast<void *>(address);
+  view_.sizes = sizes_.data();
+  view_.rank = int32_t(sizes_.size());
+  view_.dtype = type->dtype;
+  view_.memory = onGpu ? CGC_GPU : CGC_HOST;
 }
 
 nb::tuple Tensor::shape() const {

@@ -20,6 +20,11 @@ public:
   /// plan has.
   Tensor(nanobind::handle array, const char *what, bool writable);
 
+  /// Memory of the caller, which lives until the request is complete. `dtype` is a name of cgc.h.
+  Tensor(uintptr_t address, const char *dtype, std::vector<int64_t> sizes, bool onGpu);
+  Tensor(const Tensor &) = delete;
+  Tensor &operator=(const Tensor &) = delete;
+
   /// Valid as long as this object.
   const cgc_tensor &view() const { return view_; }
   nanobind::tuple shape() const;
@@ -38,6 +43,7 @@ private:
   void describe(const Array &array, const char *what, std::optional<cgc_dtype> dtype);
 
   std::variant<Readable, Writable> array_;
+  std::vector<int64_t> sizes_; ///< Without an array.
   cgc_tensor view_ = {};
   int device_ = 0;
 };

@@ -1,6 +1,9 @@
 """Models that several tests use."""
+import pytest
 import torch
 from torch import nn
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
 class Counter(nn.Module):

@@ -11,13 +11,13 @@ import open_clip
 import pytest
 import torch
 from cgc import _arrays
+from models import needs_gpu
 from numpy.testing import assert_allclose
 from PIL import Image
 from torch import nn
 from torch._subclasses import FakeTensorMode
 
 TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
 @pytest.fixture
