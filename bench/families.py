@@ -55,7 +55,8 @@ def model_of(name):
     if name.endswith(":text"):
         return Text(model).eval(), lambda batch: {"text": torch.randint(1, 49000, (batch, 77))}
     size = open_clip.get_model_preprocess_cfg(model)["size"]
-    return model.visual, lambda batch: {"x": torch.randn(batch, 3, *size)}
+    height, width = (size, size) if isinstance(size, int) else size
+    return model.visual, lambda batch: {"x": torch.randn(batch, 3, height, width)}
 
 
 def first(outputs):

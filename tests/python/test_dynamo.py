@@ -50,8 +50,10 @@ def resnet():
 
 def vit():
     torch.manual_seed(0)
-    return torchvision.models.VisionTransformer(image_size=16, patch_size=8, num_layers=1, num_heads=2, hidden_dim=16,
-                                                mlp_dim=32, num_classes=4).eval()
+    model = torchvision.models.VisionTransformer(image_size=16, patch_size=8, num_layers=1, num_heads=2, hidden_dim=16,
+                                                 mlp_dim=32, num_classes=4)
+    nn.init.normal_(model.heads.head.weight)  # It begins as 0.
+    return model.eval()
 
 
 def images(size):
