@@ -303,6 +303,8 @@ OpImporter::Results OpImporter::emitArgs(ir::OpKind op, std::vector<ir::Arg> arg
   }
   ir::Node *node = call_.graph().call(op, std::move(args), numResults, call_.loc());
   node->setInPlace(inPlace);
+  if (count == 1u) // A single result stands for the list.
+    node = call_.graph().call(ir::OpKind::PrimUnpack, {node->result()}, 1, call_.loc());
   Results results;
   for (ir::Value &value : node->results())
     results.push_back(&value);

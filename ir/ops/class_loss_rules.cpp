@@ -60,7 +60,7 @@ Result<Values> rules::indexLoss(OpBuilder &b, Value *logProbabilities, double sm
   Value *index = b.call(OpKind::Unsqueeze, {classes, dim});
   Value *picked = b.call(OpKind::Gather, {logProbabilities, dim, index});
   Value *losses = b.neg(b.call(OpKind::Squeeze, {picked, Arg::ints(Dims{dim})}));
-  Value *weights = counts;
+  Value *weights = nullptr;
   if (weight) {
     Value *own = b.call(OpKind::Index, {weight, Arg::List{classes}});
     weights = b.call(OpKind::Where, {counts, own, 0.0});
@@ -76,8 +76,9 @@ Result<Values> rules::indexLoss(OpBuilder &b, Value *logProbabilities, double sm
   losses = b.call(OpKind::Where, {counts, losses, 0.0});
   if (b.args().integer("reduction") != kMeanReduction)
     return reduced(b, losses);
-  Value *sum = b.call(OpKind::Sum, {losses});
-  return Values{b.div(sum, b.to(b.call(OpKind::Sum, {weights}), dtype))};
+  // No kernel sums bools or integers.
+  Value *count = b.call(OpKind::Sum, {weights ? weights : b.to(counts, dtype)});
+  return Values{b.div(b.call(OpKind::Sum, {losses}), count)};
 }
 
 Result<Values> rules::probabilityLoss(OpBuilder &b, Value *logProbabilities, double smoothing) {

@@ -59,8 +59,8 @@ class Embedder(torch.nn.Module):
 
 class Forms(torch.nn.Module):
     """What an archive may hold: a module that runs twice, a strided buffer that is not in the state_dict, weights that
-    share a storage, a constant, arithmetic on the batch under no_grad(), arguments at their defaults, and a dict with a
-    tuple in it."""
+    share a storage, a constant, arithmetic on the batch under no_grad(), arguments at their defaults, a list of one tensor, and
+    a dict with a tuple in it."""
 
     def __init__(self):
         super().__init__()
@@ -75,6 +75,7 @@ class Forms(torch.nn.Module):
     def forward(self, x):
         y = self.norm(self.conv(torch.nn.functional.pad(x, (1, 0, 0, 1)))).relu().mean((2, 3))
         y = self.again(self.again(y)) * self.high + self.low
+        (y,) = y.split(8, 1)  # A list of one tensor.
         a, b = y.chunk(2, 1)
         with torch.no_grad():
             scale = torch.tensor([0.5, 2.0]) * (x.shape[0] * 2 + 1)

@@ -204,6 +204,8 @@ class Lists(nn.Module):
         if len(parts) > 2:
             out["half"] = halves[0]
         out["rows"] = x.unbind(0)[-1]
+        one, = x.split(4, 1)
+        out["one"] = one + 1
         keys: Tuple[torch.Tensor, List[torch.Tensor]] = (halves[1], doubled)
         return out, keys
 
