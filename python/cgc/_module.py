@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import html
 import inspect
 import itertools
 import operator
@@ -18,7 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _cache, _export
+from . import _cache, _export, _program
 from ._errors import Error, UsageError
 from ._plan import short_dtype
 from ._prepared import PreparedCall
@@ -207,6 +208,20 @@ class CompiledModule:
     def __repr__(self) -> str:
         programs = "; ".join(program.describe() for program in list(self._programs.values()))
         return f"<cgc.CompiledModule of {type(self._model).__name__}: {programs or 'nothing is compiled yet'}>"
+
+    def _repr_html_(self) -> str:
+        """The repr and, if Graphviz is installed, a drawing of each plan, for notebooks."""
+        drawings = [f"<pre>{html.escape(repr(self))}</pre>"]
+        drawing = self._folder / f"{next(self._numbers)}.svg"
+        with self._compile_lock:
+            for program in list(self._programs.values()):
+                if program.plan:
+                    with contextlib.suppress(Error):
+                        _program.run(["inspect", str(program.plan), "--svg", str(drawing), "--quiet"])
+                        svg = drawing.read_text()
+                        drawings.append(f'<div style="overflow: auto; max-height: 40em">{svg[svg.index("<svg"):]}</div>')
+        drawing.unlink(missing_ok=True)
+        return "".join(drawings)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise UsageError("a compiled module has plans on a GPU and cannot be pickled or copied; save() its plan and load() "

@@ -51,6 +51,15 @@ def test_a_compiled_module_is_called_like_the_model(target):
     assert "x=f32[N, 4] for batches [1, 3, 5]" in repr(fast)
 
 
+def test_a_notebook_shows_a_drawing(monkeypatch):
+    fast = cgc.compile(Forms().eval(), torch.randn(5, 4), target="cuda", executor="reference")
+    shown = fast._repr_html_()
+    assert shown.startswith("<pre>&lt;cgc.CompiledModule of Forms: x=f32[5, 4]") and shown.count("<svg") == 1
+    assert shown.endswith("</svg>\n</div>") and "linear" in shown
+    monkeypatch.setenv("PATH", "")
+    assert fast._repr_html_() == f"<pre>{repr(fast).replace('<', '&lt;').replace('>', '&gt;')}</pre>"  # Graphviz is not found.
+
+
 def test_a_compiled_module_has_the_models_dtypes_and_no_gradients():
     model, x = Forms().eval(), torch.randn(5, 4, requires_grad=True)
     fast = cgc.compile(model, precision="bf16", target="cuda", executor="reference", shapes="wait")
