@@ -9,6 +9,7 @@
 
 #include <ATen/ScalarOps.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mul.h>
 #include <c10/core/InferenceMode.h>
@@ -55,19 +56,23 @@ std::optional<int> widenedOnCpu(const c10::OperatorHandle &op, const std::vector
   return isCpu && position && args[*position].toBool() ? position : std::nullopt;
 }
 
+/// Where the op has the arguments that it writes, in order.
+std::vector<size_t> writtenArguments(const c10::OperatorHandle &op) {
+  std::vector<size_t> positions;
+  for (size_t i = 0; i < op.schema().arguments().size(); ++i)
+    if (isWritten(op.schema().arguments()[i]))
+      positions.push_back(i);
+  return positions;
+}
+
 class DispatcherCall final : public BoundCall {
 public:
   DispatcherCall(std::string name, c10::OperatorHandle op, std::vector<c10::IValue> args,
                  std::vector<at::Tensor> outputs, bool writesOut, bool fullPrecision, bool isCpu)
       : name_(std::move(name)), op_(std::move(op)), args_(std::move(args)),
-        outputs_(std::move(outputs)), writesOut_(writesOut), fullPrecision_(fullPrecision),
-        dividesIntegers_(isCpu && dividesIntegers(op_, args_)),
-        widened_(widenedOnCpu(op_, args_, isCpu)) {
-    for (const at::Tensor &output : outputs_) {
-      data_.push_back(output.defined() ? output.data_ptr() : nullptr);
-      sizes_.push_back(output.defined() ? output.sizes().vec() : std::vector<int64_t>());
-    }
-  }
+        outputs_(std::move(outputs)), writesOut_(writesOut), written_(writtenArguments(op_)),
+        fullPrecision_(fullPrecision), dividesIntegers_(isCpu && dividesIntegers(op_, args_)),
+        widened_(widenedOnCpu(op_, args_, isCpu)) {}
 
   Status run() override {
     return guarded([&]() -> Status {
@@ -82,20 +87,47 @@ public:
                stack[0] = stack[0].toTensor().to(at::kFloat);
                stack[*widened_] = false;
              }
+             if (writesOut_)
+               return keepsStrides_ == true ? write(stack, outputs_) : writeCopies(stack);
              op_.callBoxed(stack);
-             return writesOut_ ? checkOutputs() : copyResults(stack);
+             return copyResults(stack);
            })
         .withContext(name_);
   }
 
 private:
-  /// Checks the written arguments after a call, because LibTorch resizes an `out` of the wrong size
-  /// instead of refusing it.
-  Status checkOutputs() const {
-    for (size_t i = 0; i < outputs_.size(); ++i)
-      if (outputs_[i].data_ptr() != data_[i] || outputs_[i].sizes() != sizes_[i])
+  /// Calls the op with `outputs` as its written arguments. Failed if LibTorch resized one of them:
+  /// it does that to an `out` of the wrong size instead of refusing it.
+  Status write(std::vector<c10::IValue> &stack, const std::vector<at::Tensor> &outputs) const {
+    std::vector<std::pair<void *, std::vector<int64_t>>> before;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      stack[written_[i]] = outputs[i];
+      before.emplace_back(outputs[i].data_ptr(), outputs[i].sizes().vec());
+    }
+    op_.callBoxed(stack);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i].data_ptr() != before[i].first || outputs[i].sizes() != before[i].second)
         return {Code::Failed, "result " + std::to_string(i) +
                                   " has other sizes than in the plan: compile the model again"};
+    return Status::ok();
+  }
+
+  /// The same with copies of the outputs. On a GPU, LibTorch's pooling gives `out` the strides that
+  /// suit its input (empty_tensor_restride), as if it owned the memory around the elements. The
+  /// first call finds out whether the op does.
+  Status writeCopies(std::vector<c10::IValue> &stack) {
+    std::vector<at::Tensor> copies;
+    for (const at::Tensor &output : outputs_)
+      copies.push_back(at::empty_strided(output.sizes(), output.strides(), output.options()));
+    if (!keepsStrides_) // An in-place op reads them.
+      for (size_t i = 0; i < copies.size(); ++i)
+        copies[i].copy_(outputs_[i]);
+    CGC_TRY(write(stack, copies));
+    keepsStrides_ = std::ranges::equal(copies, outputs_, [](const auto &copy, const auto &output) {
+      return copy.strides() == output.strides();
+    });
+    for (size_t i = 0; i < copies.size(); ++i)
+      copyInto(outputs_[i], copies[i]);
     return Status::ok();
   }
 
@@ -112,9 +144,10 @@ private:
   c10::OperatorHandle op_;
   std::vector<c10::IValue> args_;
   std::vector<at::Tensor> outputs_; ///< Undefined for results that the plan does not need.
-  std::vector<void *> data_;
-  std::vector<std::vector<int64_t>> sizes_;
-  bool writesOut_, fullPrecision_;
+  bool writesOut_;
+  std::vector<size_t> written_;      ///< Where `args_` has the outputs, if writesOut_.
+  std::optional<bool> keepsStrides_; ///< Whether the op leaves those of an `out`; after a call.
+  bool fullPrecision_;
   bool dividesIntegers_; ///< Only on the CPU; a GPU does not trap.
   std::optional<int> widened_;
 };

@@ -7,11 +7,13 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/library.h>
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -121,6 +123,40 @@ TEST_F(AtenProvider, WritesIntoStridedMemory) {
   Status status = run({"aten::add", "out", {in, 2.0, int64_t{1}}, {out}, true});
   ASSERT_TRUE(status.isOk()) << status.message();
   EXPECT_TRUE(y.t().equal(x.add(2)));
+}
+
+/// LibTorch's avg_pool2d on a GPU: gives `out` the strides of a channels-last tensor, and writes
+/// the memory from its address on.
+at::Tensor &poolAsOnAGpu(const at::Tensor &self, at::IntArrayRef size, at::IntArrayRef stride,
+                         at::IntArrayRef padding, bool ceilMode, bool countIncludePad,
+                         std::optional<int64_t> divisor, at::Tensor &out) {
+  const at::Tensor pooled =
+      at::avg_pool2d(self.contiguous(), size, stride, padding, ceilMode, countIncludePad, divisor);
+  out.unsafeGetTensorImpl()->empty_tensor_restride(at::MemoryFormat::ChannelsLast);
+  return out.copy_(pooled);
+}
+
+TEST_F(AtenProvider, OpsThatChangeTheStridesOfOutWriteTheOutputAndNothingElse) {
+  const at::Tensor x = at::arange(64, at::kFloat).view({2, 4, 4, 2}).permute({0, 3, 1, 2});
+  const at::Tensor expected = at::avg_pool2d(x.contiguous(), {2, 2});
+  at::Tensor whole = at::full({2, 3, 2, 2}, -1.0f);
+  const at::Tensor y = whole.slice(1, 0, 2);
+  const AtenCall call{"aten::avg_pool2d",
+                      "out",
+                      {add(x, DType::F32), std::vector<int64_t>{2, 2}, std::vector<int64_t>(),
+                       std::vector<int64_t>{0, 0}, false, true, NoneArg()},
+                      {add(y, DType::F32)},
+                      true};
+  auto bound = bind(call);
+  ASSERT_TRUE(bound) << bound.status().message();
+  torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, __LINE__);
+  library.impl("avg_pool2d.out", poolAsOnAGpu);
+  for (int i = 0; i < 3; ++i) {
+    whole.fill_(-1);
+    ASSERT_TRUE((*bound)->run().isOk());
+    EXPECT_TRUE(y.equal(expected)) << i;
+    EXPECT_TRUE(whole.select(1, 2).eq(-1).all().item<bool>()) << i;
+  }
 }
 
 TEST_F(AtenProvider, InPlaceOverloadsWriteTheOutput) {

@@ -92,6 +92,23 @@ def test_the_model_answers_until_the_plan_does():
         assert_near(fast(x), exact(model, x))
 
 
+class Pooled(nn.Module):
+    """Pools a channels-last tensor into a part of another one: LibTorch changes the strides of its result."""
+
+    def forward(self, x):
+        y = nn.functional.layer_norm(x.permute(0, 2, 3, 1), (8,)).permute(0, 3, 1, 2)
+        pools = [nn.functional.avg_pool2d(y, 2), nn.functional.max_pool2d(y, 2)]
+        return torch.cat(pools, 1), nn.functional.avg_pool2d(y, 2, ceil_mode=True)
+
+
+def test_pools_of_channels_last_tensors():
+    model, x = Pooled().cuda().eval(), torch.randn(3, 8, 6, 6, device="cuda")
+    fast = cgc.compile(model, shapes="wait")
+    for _ in range(2):
+        for got, want in zip(fast(x), exact(model, x)):
+            assert_near(got, want)
+
+
 def test_an_index_out_of_range_is_an_error_of_the_next_call():
     table = nn.Embedding(10, 4).cuda().eval()
     fast = cgc.compile(table, torch.tensor([[1, 2]], device="cuda"), batch=(1, 4), shapes="error")
