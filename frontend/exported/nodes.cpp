@@ -1,4 +1,4 @@
-// NodeParser: nodes, the stacks of modules that they ran in, and parts under torch.no_grad().
+// NodeParser: nodes, the stacks of modules that they ran in, and parts under another mode.
 #include "frontend/exported/nodes.h"
 
 #include "llvm/ADT/StringRef.h"
@@ -7,6 +7,7 @@ namespace cgc::exported {
 namespace {
 
 constexpr const char *kSetGrad = "torch.ops.higher_order.wrap_with_set_grad_enabled";
+constexpr const char *kAutocast = "torch.ops.higher_order.wrap_with_autocast";
 constexpr size_t kMaxModules = 64; ///< Bounds the modules around a node.
 constexpr size_t kMaxPrefix = 256; ///< Bounds the name of a value in parts of parts.
 
@@ -52,7 +53,7 @@ std::string nameOf(const Json &json) {
   const Argument argument = parseArgument(json);
   const auto *name = std::get_if<Argument::Name>(&argument.value);
   if (!name)
-    throw Malformed{"an operand of a part under torch.no_grad() has no name"};
+    throw Malformed{"an operand of a part under another mode has no name"};
   return name->name;
 }
 
@@ -60,18 +61,36 @@ std::string nameOf(const Json &json) {
 Argument parseOperand(const Json &json) {
   Argument operand = parseArgument(json);
   if (std::holds_alternative<Argument::List>(operand.value))
-    throw Malformed{"an operand of a part under torch.no_grad() is a list"};
+    throw Malformed{"an operand of a part under another mode is a list"};
   return operand;
+}
+
+/// The call of a part of the graph under another mode. Its operands follow the part.
+struct PartCall {
+  size_t part;       ///< The input that is the part.
+  bool hasGradients; ///< Whether gradients flow through the part.
+};
+
+/// Nothing for other nodes, among them a part under autocast, which would need its casts.
+std::optional<PartCall> partCall(const Json &node) {
+  const auto flag = [&](size_t i) {
+    return node.at("inputs").at(i).at("arg").at("as_bool").get<bool>();
+  };
+  if (node.at("target") == kSetGrad)
+    return PartCall{1, flag(0)};
+  if (node.at("target") == kAutocast && !flag(2))
+    return PartCall{4, true};
+  return std::nullopt;
 }
 
 } // namespace
 
 NodeParser::Names NodeParser::parse(const Json &graph, const std::string &prefix, Names names) {
   if (prefix.size() > kMaxPrefix)
-    throw Malformed{"parts under torch.no_grad() are nested too deep"};
+    throw Malformed{"parts under other modes are nested too deep"};
   for (const Json &json : graph.at("nodes")) {
-    if (json.at("target") == kSetGrad) {
-      parsePart(json, prefix, names);
+    if (const std::optional<PartCall> call = partCall(json)) {
+      parsePart(json, call->part, call->hasGradients, prefix, names);
       continue;
     }
     Node node = parseNode(json);
@@ -84,17 +103,17 @@ NodeParser::Names NodeParser::parse(const Json &graph, const std::string &prefix
   return names;
 }
 
-/// The inputs of the call are the new mode, the graph and its operands.
-void NodeParser::parsePart(const Json &call, const std::string &prefix, Names &names) {
+void NodeParser::parsePart(const Json &call, size_t part, bool hasGradients,
+                           const std::string &prefix, Names &names) {
   const Json &inputs = call.at("inputs"), &outputs = call.at("outputs");
-  const bool hasGradients = inputs.at(0).at("arg").at("as_bool").get<bool>();
-  const Json &graph = inputs.at(1).at("arg").at("as_graph").at("graph");
+  const Json &graph = inputs.at(part).at("arg").at("as_graph").at("graph");
   const Json &operands = graph.at("inputs"), &results = graph.at("outputs");
-  if (operands.size() + 2 != inputs.size() || results.size() != outputs.size())
-    throw Malformed{"a part under torch.no_grad() has other operands than its call"};
+  if (operands.size() + part + 1 != inputs.size() || results.size() != outputs.size())
+    throw Malformed{"a part under another mode has other operands than its call"};
   Names inner;
   for (size_t i = 0; i < operands.size(); ++i)
-    inner[nameOf(operands[i])] = resolve(parseOperand(inputs[i + 2].at("arg")), prefix, names);
+    inner[nameOf(operands[i])] =
+        resolve(parseOperand(inputs[part + 1 + i].at("arg")), prefix, names);
   const std::string innerPrefix = prefix + "part" + std::to_string(numParts_++) + ".";
   inner = parse(graph, innerPrefix, std::move(inner));
   for (size_t i = 0; i < results.size(); ++i) {

@@ -1,4 +1,4 @@
-// NodeParser: the nodes of a program, those of its parts under torch.no_grad() among them.
+// NodeParser: the nodes of a program, those of its parts under another mode among them.
 #pragma once
 
 #include "frontend/exported/json.h"
@@ -10,8 +10,9 @@
 
 namespace cgc::exported {
 
-/// Parses graphs of torch.export's schema. A part under torch.no_grad() is a graph of its own in
-/// the file. Its nodes become nodes of the program, with names of their own.
+/// Parses graphs of torch.export's schema. A part under torch.no_grad(), or with autocast switched
+/// off, is a graph of its own in the file. Its nodes become nodes of the program, with names of
+/// their own.
 class NodeParser final {
 public:
   /// Adds to `nodes`, which it borrows.
@@ -28,7 +29,9 @@ private:
   /// A value has its name with `prefix`, unless `names` has another argument for it. Returns all of
   /// these.
   Names parse(const Json &graph, const std::string &prefix, Names names);
-  void parsePart(const Json &call, const std::string &prefix, Names &names);
+  /// The input `part` of the call is a graph, whose operands follow.
+  void parsePart(const Json &call, size_t part, bool hasGradients, const std::string &prefix,
+                 Names &names);
   static Argument resolve(const Argument &argument, const std::string &prefix, const Names &names);
 
   std::vector<Node> &nodes_;
