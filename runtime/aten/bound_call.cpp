@@ -9,7 +9,7 @@
 
 #include <ATen/ScalarOps.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mul.h>
 #include <c10/core/InferenceMode.h>
@@ -65,14 +65,35 @@ std::vector<size_t> writtenArguments(const c10::OperatorHandle &op) {
   return positions;
 }
 
+bool hasOut(const c10::OperatorHandle &op) {
+  return std::ranges::any_of(op.schema().arguments(),
+                             [](const c10::Argument &argument) { return argument.is_out(); });
+}
+
+/// Whether the elements of `a` and `b` lie in the same order and distance.
+bool haveEqualLayouts(const at::Tensor &a, const at::Tensor &b) {
+  if (a.sizes() != b.sizes())
+    return false;
+  for (int64_t d = 0; d < a.dim() && a.numel() > 0; ++d)
+    if (a.size(d) > 1 && a.stride(d) != b.stride(d))
+      return false;
+  return true;
+}
+
 class DispatcherCall final : public BoundCall {
 public:
   DispatcherCall(std::string name, c10::OperatorHandle op, std::vector<c10::IValue> args,
                  std::vector<at::Tensor> outputs, bool writesOut, bool fullPrecision, bool isCpu)
       : name_(std::move(name)), op_(std::move(op)), args_(std::move(args)),
-        outputs_(std::move(outputs)), writesOut_(writesOut), written_(writtenArguments(op_)),
-        fullPrecision_(fullPrecision), dividesIntegers_(isCpu && dividesIntegers(op_, args_)),
-        widened_(widenedOnCpu(op_, args_, isCpu)) {}
+        outputs_(std::move(outputs)), writesOut_(writesOut), isDirect_(!hasOut(op_)),
+        written_(writtenArguments(op_)), fullPrecision_(fullPrecision),
+        dividesIntegers_(isCpu && dividesIntegers(op_, args_)),
+        widened_(widenedOnCpu(op_, args_, isCpu)) {
+    for (const at::Tensor &output : outputs_) {
+      data_.push_back(output.defined() ? output.data_ptr() : nullptr);
+      sizes_.push_back(output.defined() ? output.sizes().vec() : std::vector<int64_t>());
+    }
+  }
 
   Status run() override {
     return guarded([&]() -> Status {
@@ -88,7 +109,7 @@ public:
                stack[*widened_] = false;
              }
              if (writesOut_)
-               return keepsStrides_ == true ? write(stack, outputs_) : writeCopies(stack);
+               return isDirect_ ? write(stack) : writeFresh(stack);
              op_.callBoxed(stack);
              return copyResults(stack);
            })
@@ -96,38 +117,32 @@ public:
   }
 
 private:
-  /// Calls the op with `outputs` as its written arguments. Failed if LibTorch resized one of them:
-  /// it does that to an `out` of the wrong size instead of refusing it.
-  Status write(std::vector<c10::IValue> &stack, const std::vector<at::Tensor> &outputs) const {
-    std::vector<std::pair<void *, std::vector<int64_t>>> before;
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      stack[written_[i]] = outputs[i];
-      before.emplace_back(outputs[i].data_ptr(), outputs[i].sizes().vec());
-    }
+  /// Failed if LibTorch resized an output: it does that to an `out` of the wrong size instead of
+  /// refusing it.
+  Status write(std::vector<c10::IValue> &stack) const {
     op_.callBoxed(stack);
-    for (size_t i = 0; i < outputs.size(); ++i)
-      if (outputs[i].data_ptr() != before[i].first || outputs[i].sizes() != before[i].second)
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      if (outputs_[i].data_ptr() != data_[i] || outputs_[i].sizes() != sizes_[i])
         return {Code::Failed, "result " + std::to_string(i) +
                                   " has other sizes than in the plan: compile the model again"};
     return Status::ok();
   }
 
-  /// The same with copies of the outputs. On a GPU, LibTorch's pooling gives `out` the strides that
-  /// suit its input (empty_tensor_restride), as if it owned the memory around the elements. The
-  /// first call finds out whether the op does.
-  Status writeCopies(std::vector<c10::IValue> &stack) {
-    std::vector<at::Tensor> copies;
+  /// The same with fresh tensors, which are copied. LibTorch gives them the layout that it would
+  /// give a result. Some of its kernels write that layout whatever the strides of `out` are, among
+  /// them pooling of channels-last tensors on a GPU. So an `out` of another layout is not theirs to
+  /// write. The first call finds out.
+  Status writeFresh(std::vector<c10::IValue> &stack) {
+    std::vector<at::Tensor> fresh;
     for (const at::Tensor &output : outputs_)
-      copies.push_back(at::empty_strided(output.sizes(), output.strides(), output.options()));
-    if (!keepsStrides_) // An in-place op reads them.
-      for (size_t i = 0; i < copies.size(); ++i)
-        copies[i].copy_(outputs_[i]);
-    CGC_TRY(write(stack, copies));
-    keepsStrides_ = std::ranges::equal(copies, outputs_, [](const auto &copy, const auto &output) {
-      return copy.strides() == output.strides();
-    });
-    for (size_t i = 0; i < copies.size(); ++i)
-      copyInto(outputs_[i], copies[i]);
+      fresh.push_back(at::empty({0}, output.options()));
+    for (size_t i = 0; i < fresh.size(); ++i)
+      stack[written_[i]] = fresh[i];
+    op_.callBoxed(stack);
+    CGC_TRY(checkResults(fresh, outputs_));
+    isDirect_ = std::ranges::equal(fresh, outputs_, haveEqualLayouts);
+    for (size_t i = 0; i < fresh.size(); ++i)
+      copyInto(outputs_[i], fresh[i]);
     return Status::ok();
   }
 
@@ -144,9 +159,12 @@ private:
   c10::OperatorHandle op_;
   std::vector<c10::IValue> args_;
   std::vector<at::Tensor> outputs_; ///< Undefined for results that the plan does not need.
+  std::vector<void *> data_;
+  std::vector<std::vector<int64_t>> sizes_;
   bool writesOut_;
-  std::vector<size_t> written_;      ///< Where `args_` has the outputs, if writesOut_.
-  std::optional<bool> keepsStrides_; ///< Whether the op leaves those of an `out`; after a call.
+  /// Whether the op may write the outputs themselves: it works in place, or their layout fits.
+  bool isDirect_;
+  std::vector<size_t> written_; ///< Where `args_` has the outputs, if writesOut_.
   bool fullPrecision_;
   bool dividesIntegers_; ///< Only on the CPU; a GPU does not trap.
   std::optional<int> widened_;

@@ -18,7 +18,6 @@ namespace cgc::aten {
 namespace {
 
 using c10::cuda::CUDACachingAllocator::CUDAAllocator;
-static_assert(std::string_view(TORCH_VERSION).starts_with(kLibTorchVersion));
 
 using NewPoolId = c10::MempoolId_t (*)();
 
@@ -41,7 +40,7 @@ Result<Cuda> Cuda::open(int device) {
   if (!allocator || !newPoolId)
     return Status(Code::Device, std::string("LibTorch's CUDA library is of another version than "
                                             "cgc was built for: use LibTorch ") +
-                                    kLibTorchVersion);
+                                    TORCH_VERSION);
   // LibTorch looks for its CUDA library once, when CUDA is first needed, and keeps the answer.
   if (!at::detail::getCUDAHooks().hasCUDART())
     return Status(Code::Device, "this process used LibTorch before it opened LibTorch's CUDA "
