@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, Union, overload
 
 from . import _cache, _export, _program
 from ._errors import DeviceError, UsageError
-from ._libraries import TORCH_VERSION
 from ._module import CompiledModule
 from ._plan import short_dtype
 
@@ -107,7 +106,7 @@ def import_torch() -> Any:
     try:
         import torch
     except ImportError:
-        raise DeviceError(f"torch, which exports the model, is missing; pip install torch=={TORCH_VERSION}") from None
+        raise DeviceError("torch, which exports the model, is missing; pip install torch") from None
     return torch
 
 

@@ -10,12 +10,8 @@ from pathlib import Path
 
 from ._errors import DeviceError
 
-#: The release of torch whose LibTorch libcgc_aten.so works with.
-TORCH_VERSION = "2.11.0"
-
-
 def import_torch() -> None:
-    """Loads LibTorch, which libcgc_aten.so then uses, if torch is installed and CGC_LIBTORCH names no other."""
+    """Loads LibTorch, which libcgc_aten.so or the library for its release then uses, if torch is installed and CGC_LIBTORCH names no other."""
     if "torch" not in sys.modules and not os.environ.get("CGC_LIBTORCH") and importlib.util.find_spec("torch"):
         import torch  # noqa: F401
 
@@ -28,7 +24,7 @@ def naming_torch(is_needed: bool) -> Iterator[None]:
     except DeviceError as error:
         if is_needed and not os.environ.get("CGC_LIBTORCH") and not importlib.util.find_spec("torch"):
             raise DeviceError("LibTorch runs some ops of the plan, and the package torch is not installed; "
-                              f"pip install torch=={TORCH_VERSION}") from error
+                              "pip install torch") from error
         raise
 
 

@@ -4,6 +4,9 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
+#include <fstream>
+#include <link.h>
+#include <regex>
 
 namespace cgc {
 namespace {
@@ -45,6 +48,35 @@ Result<void *> openWithLibTorch(const std::string &path) {
                     ", then in LD_LIBRARY_PATH: put LibTorch's lib folder into LD_LIBRARY_PATH, or "
                     "set " +
                     kLibTorchVariable + " to LibTorch's folder");
+}
+
+std::string loadedPath(const char *name) {
+  void *const library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+  link_map *map = nullptr;
+  if (!library || dlinfo(library, RTLD_DI_LINKMAP, static_cast<void *>(&map)) != 0)
+    return "";
+  std::string path = map->l_name;
+  (void)dlclose(library); // Undoes the count of dlopen.
+  return path;
+}
+
+std::string libTorchRelease() {
+  fs::path folder = fs::path(loadedPath(kLinked[0])).parent_path();
+  const char *const named = std::getenv(kLibTorchVariable);
+  if (folder.empty() && named)
+    folder = named;
+  if (folder.empty())
+    return "";
+  static const std::regex kVersion(R"re((?:^|__version__ = ')(\d{1,4}\.\d{1,4})\..*)re");
+  for (const fs::path &place : {folder, folder / ".."})
+    for (const char *name : {"version.py", "build-version"}) {
+      std::ifstream file(place / name);
+      std::string line;
+      for (std::smatch found; std::getline(file, line);)
+        if (std::regex_match(line, found, kVersion))
+          return found[1];
+    }
+  return "";
 }
 
 Result<void *> openLibTorchCuda(const void *address) {

@@ -7,8 +7,9 @@
 
 namespace cgc {
 
-/// The LibTorch version that cgc is built with. Other versions are refused or do not load, because
-/// LibTorch's C++ API is not stable.
+/// The LibTorch version that cgc is built with. LibTorch's C++ API is not stable: libcgc_frontend
+/// works with this version alone, and libcgc_aten with the version that it was built with itself
+/// (runtime/exec/provider.h).
 inline constexpr const char *kLibTorchVersion = "2.11.0";
 
 /// The environment variable that names LibTorch's folder: the one that contains
@@ -21,6 +22,13 @@ inline constexpr const char *kLibTorchVariable = "CGC_LIBTORCH";
 /// (LD_LIBRARY_PATH). Device if it cannot be opened; the message names the missing library, the
 /// folders searched and the next step.
 Result<void *> openWithLibTorch(const std::string &path);
+
+/// The path of a library that the process has loaded; empty if it has not.
+std::string loadedPath(const char *name);
+
+/// The release, such as "2.15", of the LibTorch that the process has loaded or that CGC_LIBTORCH
+/// names: from the files version.py or build-version in its folder. Empty if it is not known.
+std::string libTorchRelease();
 
 /// Opens libtorch_cuda.so with RTLD_GLOBAL, which registers LibTorch's CUDA kernels. Looks in the
 /// folder of the library that contains `address`, a LibTorch function, then in the loader's search

@@ -54,7 +54,7 @@ def test_a_compiled_module_is_called_like_the_model(target):
 def test_a_notebook_shows_a_drawing(monkeypatch):
     fast = cgc.compile(Forms().eval(), torch.randn(5, 4), target="cuda", executor="reference")
     shown = fast._repr_html_()
-    assert shown.startswith("<pre>&lt;cgc.CompiledModule of Forms: x=f32[N, 4]") and shown.count("<svg") == 1
+    assert shown.startswith("<pre>&lt;cgc.CompiledModule of Forms: x=f32[N, 4]") and shown.count("<div") == 1
     assert shown.endswith("</svg>\n</div>") and "linear" in shown
     monkeypatch.setenv("PATH", "")
     assert fast._repr_html_() == f"<pre>{repr(fast).replace('<', '&lt;').replace('>', '&gt;')}</pre>"  # Graphviz is not found.

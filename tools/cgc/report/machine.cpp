@@ -18,22 +18,8 @@
 
 #include <algorithm>
 
-#include <dlfcn.h>
-#include <link.h>
-
 namespace cgc::tool {
 namespace {
-
-/// The path of a library that the process has loaded; empty if it has not.
-std::string loadedPath(const char *name) {
-  void *const library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
-  link_map *map = nullptr;
-  if (!library || dlinfo(library, RTLD_DI_LINKMAP, static_cast<void *>(&map)) != 0)
-    return "";
-  std::string path = map->l_name;
-  (void)dlclose(library); // Undoes the count of dlopen.
-  return path;
-}
 
 LibraryFacts factsOf(std::string name, const Status &opened, const std::string &path) {
   if (opened.isOk())

@@ -1,5 +1,6 @@
 // Engine and Context for target cpu with a provider that needs no LibTorch: results, bucket
 // selection, messages, misuse.
+#include "runtime/base/libtorch.h"
 #include "runtime/exec/bucket_choice.h"
 #include "runtime/exec/context_impl.h"
 #include "tests/temp_folder.h"
@@ -9,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <future>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -575,6 +578,42 @@ TEST_F(CpuContext, AMissingProviderLibrarySaysWhereItWasLookedFor) {
   EXPECT_EQ(status.code(), Code::Device);
   EXPECT_THAT(status.message(), AllOf(HasSubstr("cannot load"), HasSubstr("LD_LIBRARY_PATH"),
                                       HasSubstr("CGC_LIBTORCH")));
+}
+
+TEST_F(CpuContext, TheProviderIsThatOfThePresentLibTorch) {
+  if (!loadedPath("libc10.so").empty())
+    GTEST_SKIP() << "the process has loaded LibTorch";
+  const SamplePlan sample = samplePlan();
+  const Result<Plan> plan = Plan::fromMemory(sample.plan, sample.weights);
+  ASSERT_TRUE(plan.isOk());
+  for (const char *release : {"", "-2.15", "-9.10"})
+    writeFile(folder_ / ("libcgc_aten" + std::string(release) + ".so"), "not a library");
+  const char *const before = std::getenv(kLibTorchVariable);
+  const std::string restored = before ? before : "";
+  ASSERT_EQ(setenv(kLibTorchVariable, folder_.path().c_str(), 1), 0);
+  EngineOptions options;
+  options.providerPath = folder_.path();
+  const auto refusal = [&](const std::string &file, const std::string &text) {
+    writeFile(folder_ / file, text);
+    const Status status = Engine::create(*plan, options).status();
+    EXPECT_EQ(status.code(), Code::Device);
+    return status.message();
+  };
+  const std::string release = "version.py", build = "build-version";
+  const auto isFound = HasSubstr("lib/libc10.so"); // Which is missing here.
+  EXPECT_THAT(refusal(release, "from typing import Optional\n__version__ = '2.16.0+cpu'\n"),
+              AllOf(HasSubstr("of release 2.16"), HasSubstr("2.11.0, 2.15, 9.10 alone")));
+  EXPECT_THAT(refusal(release, "__version__ = '2.15.1'\n"), isFound);
+  std::filesystem::remove(folder_ / "libcgc_aten-2.15.so");
+  EXPECT_THAT(refusal(release, "__version__ = '2.15.1'\n"), HasSubstr("2.11.0, 9.10 alone"));
+  std::filesystem::remove(folder_ / release);
+  EXPECT_THAT(refusal(build, "9.1.0a0+git\n"), HasSubstr("of release 9.1,"));
+  for (const char *version : {"9.10.0a0+git\n", "2.11.4\n", "unknown\n"})
+    EXPECT_THAT(refusal(build, version), isFound);
+  if (before)
+    setenv(kLibTorchVariable, restored.c_str(), 1);
+  else
+    unsetenv(kLibTorchVariable);
 }
 
 TEST_F(CpuContext, AFailingProviderFailsTheEngine) {
