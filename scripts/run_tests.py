@@ -22,6 +22,7 @@ import json
 import os
 import random
 import re
+import select
 import shlex
 import shutil
 import signal
@@ -38,6 +39,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS_OF_A_CASE = {"families": 1500, None: 600}  # By label. A case that takes longer hangs.
 SECONDS_TO_LIST = 60  # The cases of a program.
+SECONDS_TO_DRAIN = 10  # What a process has printed, after its end.
 MOST_CASES = 100  # Of a shard.
 # Of an entry. ctest lists WORKING_DIRECTORY always, but no test depends on it: all run in the current folder.
 PROPERTIES = {"LABELS", "TIMEOUT", "ENVIRONMENT", "RUN_SERIAL", "FIXTURES_SETUP", "FIXTURES_REQUIRED", "WORKING_DIRECTORY"}
@@ -253,14 +255,41 @@ class Run:
         """A process, and a folder for its temporary files, which goes with it however it ends."""
         with tempfile.TemporaryDirectory(dir=self.folder / "tmp", ignore_cleanup_errors=True) as temporary:
             process = subprocess.Popen(command, env=environment_of(entry) | {"TMPDIR": temporary}, stdin=subprocess.DEVNULL,
-                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
+                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0, start_new_session=True)
             with self.lock:
                 self.processes.add(process)
             try:
                 yield process
             finally:
+                self.stop(process)  # With the processes that it leaves.
+                process.stdout.close()
+                process.wait()
                 with self.lock:
                     self.processes.discard(process)
+
+    @staticmethod
+    def lines_of(process):
+        """The lines that a process prints until it ends. A process that it leaves may hold the pipe open, or print for ever."""
+        line, ended = bytearray(), None
+        while ended is None or time.monotonic() - ended < SECONDS_TO_DRAIN:
+            if ended is None and process.poll() is not None:
+                ended = time.monotonic()
+            if not select.select([process.stdout], [], [], 0.2)[0]:
+                if ended is not None:
+                    break
+                continue
+            chunk = process.stdout.read(65536)
+            if not chunk:
+                break
+            *whole, rest = chunk.split(b"\n")
+            for part in whole:
+                line += part
+                yield line.decode(errors="replace") + "\n"
+                line.clear()
+            line += rest
+        if line:
+            yield line.decode(errors="replace")
+        process.wait()
 
     def stop(self, process):
         try:
@@ -273,7 +302,7 @@ class Run:
         with self.started(entry, entry.command) as process:
             timer = threading.Timer(entry.seconds, lambda: (late.set(), self.stop(process)))
             timer.start()
-            output, _ = process.communicate()
+            output = "".join(self.lines_of(process))
             timer.cancel()
         status = "passed" if process.returncode == 0 else "timeout" if late.is_set() else "failed"
         if status != "passed":
@@ -314,7 +343,7 @@ class Run:
                     return
         with self.started(entry, command) as process:
             threading.Thread(target=watch, args=[process], daemon=True).start()
-            for line in process.stdout:
+            for line in self.lines_of(process):
                 if (match := BEGIN.search(line)) and match[1] in left:
                     current, lines, began = left[match[1]], [], time.monotonic()
                     begun.count += 1
@@ -328,8 +357,6 @@ class Run:
                     current, lines, began = None, [], time.monotonic()
                 else:
                     lines.append(line)
-            process.stdout.close()
-            process.wait()
             done.set()
         if self.interrupted:
             return begun

@@ -143,6 +143,28 @@ class RunTests(unittest.TestCase):
             self.assertEqual(Path(folder).parent, FOLDER / "tmp")
             self.assertFalse(Path(folder).exists())
 
+    def test_a_process_that_a_test_leaves_does_not_hold_up_the_run(self):
+        """Whether it is in the test's session or in one of its own."""
+        self.addCleanup(setattr, run_tests, "SECONDS_TO_DRAIN", run_tests.SECONDS_TO_DRAIN)
+        run_tests.SECONDS_TO_DRAIN = 0.5
+        left = FOLDER / "left"
+        for session, sleeps in (("", "exec sleep 1000"), ("setsid ", "exec sleep 1000"), ("setsid ", "while true; do echo y; done")):
+            left.unlink(missing_ok=True)
+            FOLDER.mkdir(parents=True, exist_ok=True)
+            script = f"{session}sh -c 'echo $$ >{left}; {sleeps}' & while [ ! -s {left} ]; do sleep 0.01; done; echo the last line"
+            program = entry("leaves", ["/bin/sh", "-c", f"{script}; exit 3"], [])
+            program.seconds = 1000
+            statuses, _, output = run(program)
+            self.assertEqual(statuses, {"leaves": "failed"})
+            self.assertIn("the last line", output + (FOLDER / "failed/leaves.leaves.log").read_text())
+            pid = int(left.read_text())
+            if session:
+                os.kill(pid, signal.SIGKILL)
+            with self.assertRaises(ProcessLookupError):
+                while True:  # Its parent may still have to collect it.
+                    os.kill(pid, 0)
+                    time.sleep(0.05)
+
     def test_every_bad_exit_of_an_entry_is_in_its_log(self):
         program = entry()
         program.cases = [case for case in program.cases if case.name.startswith("ExitStatus")]  # A shard for each.
