@@ -315,6 +315,11 @@ class Run:
         while left and not self.interrupted:
             begun = self.run_shard(entry, left)
             if not begun and not self.interrupted:  # The program does not come to its first case.
+                suites = {name.split(".")[0] for name in left}
+                if len(suites) > 1:  # The set-up of one suite may have ended the process.
+                    for suite in sorted(suites):
+                        self.run_gtest(entry, [case for case in left.values() if case.name.split(".")[0] == suite])
+                    return
                 for case in list(left.values()):
                     self.add(entry, case, "failed", 0, begun.output or "the program did not begin this case\n")
                 return
@@ -361,15 +366,16 @@ class Run:
         if self.interrupted:
             return begun
         code = process.returncode
-        how = f"ended by signal {signal.Signals(-code).name}" if code < 0 else f"ended with exit status {code}"
-        begun.output = "".join(lines) + f"the process {how}\n"
+        how = (f"no result after {entry.seconds} s" if late.is_set() else
+               f"the process ended by signal {signal.Signals(-code).name}" if code < 0 else f"the process ended with exit status {code}")
+        status = "timeout" if late.is_set() else "crashed"
+        begun.output = "".join(lines) + f"{how}\n"
         if current:
-            status, text = ("timeout", f"no result after {entry.seconds} s\n") if late.is_set() else ("crashed", f"the process {how}\n")
-            self.add(entry, current, status, time.monotonic() - began, "".join(lines) + text)
+            self.add(entry, current, status, time.monotonic() - began, begun.output)
             left.pop(current.name)
         elif begun and (left or code != (1 if any_failed else 0)):
             # Between two cases, or at the exit of the process: a leak, say. The cases that have run may share the fault.
-            self.add(entry, Case(AT_EXIT), "crashed", 0, begun.output, ran)
+            self.add(entry, Case(AT_EXIT), status, 0, begun.output, ran)
         return begun
 
     # Results.

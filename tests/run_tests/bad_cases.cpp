@@ -48,6 +48,18 @@ protected:
 };
 TEST_F(AfterTheSuite, TheProcessEnds) {}
 
+/// Ends the process before its first case.
+class BeforeTheSuite : public testing::Test {
+protected:
+  static void SetUpTestSuite() { abort(); }
+};
+TEST_F(BeforeTheSuite, TheProcessEnds) {}
+
+class HangsAtExit : public testing::Test {};
+TEST_F(HangsAtExit, TheProcess) {
+  atexit([] { std::this_thread::sleep_for(std::chrono::hours(1)); });
+}
+
 class Sanitized : public testing::Test {};
 TEST_F(Sanitized, GoesOnAfterARace) {
   fprintf(stderr, "WARNING: ThreadSanitizer: data race (pid=1)\n");

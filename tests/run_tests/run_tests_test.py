@@ -39,7 +39,7 @@ def run(*entries, seed=1, key=None):
     return {r["case"]: r["status"] for r in one.results}, one.results, output.getvalue()
 
 
-ENDS = ("ExitStatus", "AfterTheSuite")  # Suites that end their process.
+ENDS = ("ExitStatus", "AfterTheSuite", "BeforeTheSuite", "HangsAtExit")  # Suites that end their process.
 
 
 def without(cases, *names):
@@ -76,6 +76,22 @@ class RunTests(unittest.TestCase):
                 self.assertEqual(len(statuses), 21)
                 self.assertIn(how, output)
                 self.assertIn(suite, output[output.index("to run it alone"):])
+
+    def test_a_suite_that_ends_the_process_before_its_cases_fails_alone(self):
+        for seed in range(1, 7):  # The suite is the first of its process, or is not.
+            program = entry()
+            program.cases = [case for case in program.cases if case.name.startswith(("BeforeTheSuite.", "All"))]
+            statuses = run(program, seed=seed)[0]
+            statuses.pop(run_tests.AT_EXIT, None)
+            self.assertEqual(statuses.pop("BeforeTheSuite.TheProcessEnds"), "failed")
+            self.assertEqual((len(statuses), set(statuses.values())), (20, {"passed"}))
+
+    def test_a_hang_at_the_exit_of_a_shard_is_named(self):
+        program = entry()
+        program.cases = [case for case in program.cases if case.name.startswith("HangsAtExit.")]
+        statuses, _, output = run(program)
+        self.assertEqual(statuses, {"HangsAtExit.TheProcess": "passed", run_tests.AT_EXIT: "timeout"})
+        self.assertIn("no result after 3 s", output)
 
     def test_a_finding_of_a_sanitizer_fails_its_case(self):
         program = entry()
