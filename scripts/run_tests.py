@@ -245,7 +245,7 @@ class Run:
                 entry.running -= 1
                 entry.spent += time.monotonic() - begin
                 if not entry.cases and not entry.running and not self.interrupted:
-                    print(f"{entry.name}: {totals(entry.finished)}, {entry.spent:.0f} s", flush=True)
+                    self.say(f"{entry.name}: {totals(entry.finished)}, {entry.spent:.0f} s")
                 self.lock.notify_all()
 
     # Processes.
@@ -408,8 +408,16 @@ class Run:
             lines = output.splitlines()
             if len(lines) > 60:
                 lines = lines[:40] + [f"... {len(lines) - 55} lines ..."] + lines[-15:]
-            print(f"{status.upper()}: {entry.name} {case.name}", *(f"  {line}" for line in lines), f"  in {case.where or entry.name}; all output: "
-                  f"{file.relative_to(ROOT)}", f"  to run it alone: {entry.rerun(rerun or [case])}", sep="\n", flush=True)
+            self.say(f"{status.upper()}: {entry.name} {case.name}", *(f"  {line}" for line in lines), f"  in {case.where or entry.name}; all output: "
+                     f"{file.relative_to(ROOT)}", f"  to run it alone: {entry.rerun(rerun or [case])}")
+
+    def say(self, *lines):
+        """Prints the lines. Where nobody can read them, the run ends as if it were interrupted."""
+        try:
+            print(*lines, sep="\n", flush=True)
+        except OSError as error:
+            cannot_print(error)
+            self.interrupt()
 
     def interrupt(self, *_):
         self.interrupted = True
@@ -465,6 +473,12 @@ class Run:
             sys.exit(130)
         if key and not keeps_journal:
             journal.unlink()
+
+
+def cannot_print(error):
+    """Says on stderr that stdout is closed or full, and writes no more to it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    print(f"run_tests: cannot print the results: {error.strerror}", file=sys.stderr)
 
 
 def totals(statuses):
@@ -580,5 +594,8 @@ if __name__ == "__main__":
         main()
     except KeyboardInterrupt:  # Before the first test.
         sys.exit(130)
+    except BrokenPipeError as error:  # Before or after the tests.
+        cannot_print(error)
+        sys.exit(1)
     except OSError as error:  # A full or read-only disk, say.
         sys.exit(f"run_tests: {error.filename or ROOT / 'build/tests'}: {error.strerror}")

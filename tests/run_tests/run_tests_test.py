@@ -393,6 +393,19 @@ class Main(unittest.TestCase):
         os.sched_setaffinity(0, {min(cores)})
         self.assertIn("21 cases, 1 at a time", self.run_it()[1])
 
+    def test_a_run_whose_output_nobody_reads_ends(self):
+        self.tests = [self.entry("fixture", ["/bin/sh", "-c", f"while [ ! -e {self.root}/go ]; do sleep 0.05; done"], [], FIXTURES_SETUP=["models"]),
+                      self.entry("after", FIXTURES_REQUIRED=["models"], DEPENDS=["fixture"])]
+        self.run_it("--filter", "NoSuchCase")  # Writes the stand-in.
+        ran = subprocess.Popen([sys.executable, "scripts/run_tests.py", "--jobs", "2"], cwd=self.root, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, env=os.environ | {"PATH": f"{self.root}/bin:{os.environ['PATH']}"})
+        self.assertIn("21 cases", ran.stdout.readline())
+        ran.stdout.close()
+        (self.root / "go").touch()
+        self.assertEqual(ran.wait(timeout=100), 130)
+        self.assertEqual(ran.stderr.read(), "run_tests: cannot print the results: Broken pipe\ninterrupted: run it again to go on\n")
+        ran.stderr.close()
+
     def test_what_cannot_be_written_is_one_line(self):
         (self.root / "build").write_text("no folder")
         status, output, _ = self.run_it()
