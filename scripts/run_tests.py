@@ -176,10 +176,13 @@ def key_of(preset=None):
     """A hash of the sources, of the packages of .venv, and of the preset's programs and libraries. None outside of a clone."""
     def git(*arguments):
         return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=True).stdout
+    if not (ROOT / ".git").exists():  # A folder in another clone, perhaps.
+        return None
     try:
         untracked = git("ls-files", "--others", "--exclude-standard", "-z").split(b"\0")
+        # No test reads an untracked file of the root itself: a log of the run, say.
         parts = [git("rev-parse", "HEAD"), git("diff", "HEAD", "--binary")] + [
-            name + (ROOT / name.decode()).read_bytes() for name in untracked if name]
+            name + (ROOT / name.decode()).read_bytes() for name in untracked if b"/" in name]
         files = [file for folder in ("bin", "lib") if preset for file in (ROOT / "build" / preset / folder).iterdir()]
         files += (ROOT / ".venv").glob("lib/python3*/site-packages/*.dist-info/RECORD")  # pip writes one for each package.
         for file in sorted(files):

@@ -338,6 +338,17 @@ class Main(unittest.TestCase):
         self.assertEqual(len(set(keys)), 3, keys)
         self.assertNotIn(None, keys)
 
+    def test_the_key_is_that_of_what_tests_read(self):
+        self.addCleanup(setattr, run_tests, "ROOT", run_tests.ROOT)
+        run_tests.ROOT = self.root  # In a folder of another clone.
+        self.assertIsNone(run_tests.key_of())
+        self.clone()
+        key = run_tests.key_of()
+        (self.root / "nohup.out").write_text("the log of the run")
+        self.assertEqual(run_tests.key_of(), key)
+        (self.root / "scripts/new.py").write_text("a source")
+        self.assertNotEqual(run_tests.key_of(), key)
+
     def test_an_interrupted_run_goes_on_with_its_own_selection(self):
         """A run of another selection neither takes its results nor loses them."""
         self.clone()

@@ -433,6 +433,24 @@ class Quick(unittest.TestCase):
         with self.assertRaises(LookupError):
             self.belong_to("build/unknown.cpp")
 
+    def test_a_file_that_nobody_knows_does_not_stop_the_others(self):
+        ran = lambda *paths: subprocess.run([sys.executable, "scripts/quick_tests.py", *paths], cwd=self.root, capture_output=True, text=True)
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        self.root = Path(tempfile.mkdtemp(dir=FOLDER))
+        self.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
+        for name in ("scripts/quick_tests.py", "tests/CMakeLists.txt"):
+            (self.root / name).parent.mkdir()
+            shutil.copy(ROOT / name, self.root / name)
+        (self.root / "nohup.out").touch()
+        result = ran("nohup.out", "docs/cli.md", "CMakeLists.txt")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("nohup.out has no row in TESTS_OF in scripts/quick_tests.py, so nothing tests it\n", result.stdout)
+        self.assertIn("tested by scripts/test.sh only: docs/cli.md, CMakeLists.txt\n", result.stdout)
+        for path in ("--help", "./passes/cse.cpp", "/passes/cse.cpp"):
+            result = ran(path)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(f"'{path}' is no path from the root of the repository; usage:", result.stderr)
+
     def test_a_source_of_tests_has_its_own_cases(self):
         self.assertEqual(self.belong_to("tests/unit/passes/cse_test.cpp"), ["cgc_passes_tests:tests/unit/passes/cse_test.cpp"])
         self.assertEqual(self.belong_to("tests/unit/passes/passes_test_util.h"), ["cgc_passes_tests:tests/unit/passes"])
