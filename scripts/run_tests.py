@@ -192,6 +192,19 @@ def key_of(preset=None):
     return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
+def results_in(journal, key):
+    """What an interrupted run with this key has written down; nothing if it had another key. A line that a full disk or the end of
+    the machine has damaged is left out."""
+    header, *lines = journal.read_text(errors="replace").split("\n") if journal.exists() else [None]
+    results = []
+    for line in lines if header == key else []:
+        with contextlib.suppress(ValueError):
+            result = json.loads(line)
+            if isinstance(result, dict) and result.keys() >= {"entry", "case", "status", "seconds"}:
+                results.append(result)
+    return results
+
+
 class Run:
     def __init__(self, folder, entries, options):
         self.folder, self.entries, self.seed, self.jobs = folder, entries, options.seed, options.jobs
@@ -443,18 +456,20 @@ class Run:
 
     def go(self, journal=None, key=None, keeps_journal=False, keeps_failed=False):
         """Runs everything. With a key, takes the results of an interrupted run from its journal, if it has the same key."""
-        if key and journal.exists():
-            lines = journal.read_text().splitlines()
-            if lines and lines[0] == key:
-                self.reuse([json.loads(line) for line in lines[1:] if line.endswith("}")])
+        if key and (known := results_in(journal, key)):
+            self.reuse(known)
+            if self.results:
                 print(f"going on after an interruption: {len(self.results)} cases have run", flush=True)
         shutil.rmtree(self.folder / "tmp", ignore_errors=True)
         (self.folder / "tmp").mkdir(parents=True)
         for old in [] if keeps_failed else (self.folder / "failed").glob("*.log"):
             old.unlink()
         if key:
-            self.journal = journal.open("w")
+            new = journal.with_name(f"{journal.name}.new")  # A full disk must not cost the old one.
+            self.journal = new.open("w")
             self.journal.write("\n".join([key, *map(json.dumps, self.results)]) + "\n")
+            self.journal.flush()
+            new.replace(journal)
         signal.signal(signal.SIGINT, self.interrupt)
         signal.signal(signal.SIGTERM, self.interrupt)
         if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # By nohup.
@@ -470,7 +485,8 @@ class Run:
                     with self.lock:
                         self.lock.notify_all()
         if self.journal:
-            self.journal.close()
+            with contextlib.suppress(OSError):  # A full disk, as add() has said.
+                self.journal.close()
         if self.interrupted:
             print("interrupted: run it again to go on", file=sys.stderr)
             sys.exit(130)
@@ -568,8 +584,8 @@ def main():
         fcntl.flock(lock, fcntl.LOCK_EX)
     results = folder / "results.json"
     try:
-        before = json.loads(results.read_text())["cases"] if options.add and results.exists() else []
-    except json.JSONDecodeError as error:
+        before = list(json.loads(results.read_text())["cases"]) if options.add and results.exists() else []
+    except (ValueError, KeyError, TypeError) as error:
         sys.exit(f"run_tests: {results.relative_to(ROOT)} is damaged ({error}); run without --add")
     results.unlink(missing_ok=True)
     wanted = {(entry.name, case.name): entry.labels for entry in entries for case in entry.cases}
@@ -582,14 +598,19 @@ def main():
     run.results += [{"entry": entry, "case": case, "where": "", "status": "never run", "seconds": 0, "labels": wanted[entry, case]}
                     for entry, case in sorted(never_run)]
     seconds = time.monotonic() - begin
-    results.write_text(json.dumps({"seed": options.seed, "seconds": round(seconds, 1), "cases": before + run.results}, indent=0))
+    full_disk = None
+    try:
+        results.write_text(json.dumps({"seed": options.seed, "seconds": round(seconds, 1), "cases": before + run.results}, indent=0))
+    except OSError as error:
+        full_disk = f"run_tests: cannot write {results.relative_to(ROOT)}: {error.strerror}"
+        results.unlink(missing_ok=True)
     all_statuses = Counter(result["status"] for result in run.results)
     failed = [r for r in run.results if r["status"] not in ("passed", "skipped")]
     if failed:
         print(f"failed, preset {options.preset} (their output is above and in {(folder / 'failed').relative_to(ROOT)}):",
               *(f"  {r['entry']} {r['case']} ({r['status']}, {r['where']})" for r in failed), sep="\n")
     print(f"preset {options.preset}: {seconds:.0f} s, {totals(all_statuses)}")
-    sys.exit(bool(failed))
+    sys.exit(full_disk or bool(failed))
 
 
 if __name__ == "__main__":

@@ -36,13 +36,17 @@ class Stage(NamedTuple):
 
 
 def read_stages():
+    """The stages, and the lines that a full disk has damaged."""
     file = TESTS / "stages.tsv"
-    stages = {}
-    for line in file.read_text().splitlines() if file.exists() else []:
-        name, begin, seconds, status = line.split("\t")
-        before = stages[name].seconds if name in stages else 0
-        stages[name] = Stage(name, int(begin), before + int(seconds), int(status))
-    return list(stages.values())
+    stages, damaged = {}, []
+    for line in file.read_text(errors="replace").splitlines() if file.exists() else []:
+        try:
+            name, begin, seconds, status = line.split("\t")
+            before = stages[name].seconds if name in stages else 0
+            stages[name] = Stage(name, int(begin), before + int(seconds), int(status))
+        except ValueError:
+            damaged.append(f"build/tests/stages.tsv has the damaged line {line!r}")
+    return list(stages.values()), damaged
 
 
 def preset_of(name):
@@ -57,13 +61,18 @@ def slow_reasons():
 
 
 def main():
-    stages = read_stages()
-    results, failures = {}, [] if stages else ["no stage has run"]
+    stages, failures = read_stages()
+    results = {}
+    if not stages:
+        failures.append("no stage has run")
     for stage in stages:
         if preset := preset_of(stage.name):
             file = TESTS / preset / "results.json"
             if file.exists() and file.stat().st_mtime >= stage.begin:
-                results[preset] = json.loads(file.read_text())["cases"]
+                try:
+                    results[preset] = json.loads(file.read_text())["cases"]
+                except (ValueError, KeyError, TypeError) as error:
+                    failures.append(f"{file.relative_to(ROOT)} is damaged ({error})")
             elif stage.status == 0 and stage.name != QUICK:  # --quick has no results if no test covers the change.
                 failures.append(f"stage {stage.name} has left no results")
     lines = [f"{'stage':<44}{'min:s':>8}"]
@@ -120,8 +129,12 @@ def main():
     text = "\n".join(lines) + "\n"
     print(f"\n{text}", end="")
     reports = TESTS / "reports"
-    reports.mkdir(exist_ok=True)
-    (reports / f"{datetime.datetime.now():%Y-%m-%d-%H%M%S}-{commit or 'no-clone'}.txt").write_text(f"{len(os.sched_getaffinity(0))} cores\n{text}")
+    report = reports / f"{datetime.datetime.now():%Y-%m-%d-%H%M%S}-{commit or 'no-clone'}.txt"
+    try:
+        reports.mkdir(parents=True, exist_ok=True)
+        report.write_text(f"{len(os.sched_getaffinity(0))} cores\n{text}")
+    except OSError as error:
+        sys.exit(f"test_report: cannot keep the table in {report.relative_to(ROOT)}: {error.strerror}")
     sys.exit(bool(failures))
 
 

@@ -124,8 +124,10 @@ class RunTests(unittest.TestCase):
         known = {"entry": "program", "case": "All/Parameters.Pass/3", "where": "", "status": "passed", "seconds": 77}
         failed = known | {"case": "All/Parameters.Pass/4", "status": "failed"}
         at_exit = known | {"case": run_tests.AT_EXIT, "status": "crashed"}  # Which of its cases did it is not known.
+        damaged = ['{"half', 'half"}', '{"a": 1}', "[]", "\0\0", '{"entry": "\udcff"}']
         for key, more, seconds in (("same", [], 77), ("other", [], 0), ("same", [json.dumps(at_exit)], 0)):
-            (FOLDER / "journal").write_text("\n".join(["same", json.dumps(known), json.dumps(failed), *more, '{"half']) + "\n")
+            lines = ["same", *damaged, json.dumps(known), json.dumps(failed), *more]
+            (FOLDER / "journal").write_text("\n".join(lines) + "\n", errors="surrogateescape")
             again = entry()
             again.cases = [case for case in again.cases if case.name.startswith("All/")]
             statuses, results, _ = run(again, key=key)
@@ -392,11 +394,12 @@ class Main(unittest.TestCase):
 
     def test_damaged_results_are_named(self):
         self.run_it()
-        (self.root / "build/tests/release/results.json").write_text("{")
-        ran = subprocess.run([sys.executable, "scripts/run_tests.py", "--add"], cwd=self.root, capture_output=True, text=True,
-                             env=os.environ | {"PATH": f"{self.root}/bin:{os.environ['PATH']}"})
-        self.assertEqual(ran.returncode, 1)
-        self.assertIn("build/tests/release/results.json is damaged", ran.stderr)
+        for text in (b"{", b"[]", b"\xff", b'{"cases": 1}'):
+            (self.root / "build/tests/release/results.json").write_bytes(text)
+            ran = subprocess.run([sys.executable, "scripts/run_tests.py", "--add"], cwd=self.root, capture_output=True, text=True,
+                                 env=os.environ | {"PATH": f"{self.root}/bin:{os.environ['PATH']}"})
+            self.assertEqual(ran.returncode, 1)
+            self.assertRegex(ran.stderr, r"^run_tests: build/tests/release/results.json is damaged \(.*\); run without --add\n$")
 
     def test_the_jobs_are_those_of_the_cores_that_it_may_use(self):
         cores = os.sched_getaffinity(0)
@@ -416,6 +419,29 @@ class Main(unittest.TestCase):
         self.assertEqual(ran.wait(timeout=100), 130)
         self.assertEqual(ran.stderr.read(), "run_tests: cannot print the results: Broken pipe\ninterrupted: run it again to go on\n")
         ran.stderr.close()
+
+    def test_a_full_disk_costs_no_old_results(self):
+        """A process may not write more than that much, as on a full disk."""
+        self.clone()
+        self.tests = [self.entry(f"plain{i}", ["/bin/true" if i else "/bin/false"], []) for i in range(40)]
+        self.run_it("--keep-journal")
+        journal = next(self.root.glob("build/tests/release/journal-*"))
+        before = journal.read_text()
+
+        def limited(most):
+            ran = subprocess.run(["prlimit", f"--fsize={most}", sys.executable, "scripts/run_tests.py", "--keep-journal"], cwd=self.root, text=True,
+                                 capture_output=True, env=os.environ | {"PATH": f"{self.root}/bin:{os.environ['PATH']}"})
+            self.assertEqual(ran.returncode, 1)
+            self.assertNotIn("Traceback", ran.stderr)
+            self.assertFalse((self.root / "build/tests/release/results.json").exists())
+            return ran
+
+        self.assertRegex(limited(0).stderr, r"^run_tests: .*/build/tests: File too large\n$")
+        self.assertEqual(journal.read_text(), before)
+        journal.unlink()
+        ran = limited(3000)
+        self.assertIn("run_tests: cannot write build/tests/release/results.json: File too large\n", ran.stderr)
+        self.assertIn("39 passed, 1 failed, 0 skipped", ran.stdout)
 
     def test_what_cannot_be_written_is_one_line(self):
         (self.root / "build").write_text("no folder")

@@ -88,6 +88,28 @@ class Report(unittest.TestCase):
             self.assertIn("stage tests, release has left no results", output)
             self.assertEqual(output.splitlines()[-1], "0 passed, 1 failed, 0 skipped")
 
+    def test_damaged_files_are_failures(self):
+        """Of a full disk, say. The others are in the table."""
+        self.stage("tests, release")
+        self.stage("tests, asan")
+        self.stages.insert(0, "format\t1\n")
+        self.results("release", case("A.1"))
+        for text in ('{"cases": [', "[]", "\0"):
+            self.results("asan")
+            (self.root / "build/tests/asan/results.json").write_text(text)
+            status, output = self.report_again()
+            self.assertEqual(status, 1)
+            self.assertIn("FAILED: build/tests/stages.tsv has the damaged line 'format\\t1'; ", output)
+            self.assertIn("build/tests/asan/results.json is damaged (", output)
+
+    def test_a_table_that_cannot_be_kept_is_one_line(self):
+        self.stage("tests, release")
+        self.results("release", case("A.1"))
+        (self.root / "build/tests/reports").write_text("no folder")
+        ran = subprocess.run([sys.executable, self.root / "scripts/test_report.py"], capture_output=True, text=True)
+        self.assertEqual(ran.returncode, 1)
+        self.assertRegex(ran.stderr, r"^test_report: cannot keep the table in build/tests/reports/.*: .*\n$")
+
     def report_again(self):
         shutil.rmtree(self.root / "build/tests/reports", ignore_errors=True)
         return self.report()
