@@ -3,6 +3,7 @@
 # runs both towers, compares with LibTorch and draws the plan. Writes its files to demo/.
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/setup.sh"
+(($# == 0)) || fail "'$*': usage: demo.sh"
 setup
 build cgc
 

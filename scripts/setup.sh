@@ -159,4 +159,7 @@ build_preset() {
 # build [TARGET...]: builds everything, or the given targets.
 build() { build_preset release "$@"; }
 
-if [[ ${BASH_SOURCE[0]} == "$0" ]]; then setup; fi
+if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
+  (($# == 0)) || fail "'$*': usage: setup.sh"
+  setup
+fi

@@ -4,7 +4,7 @@
 # besides (0.5 GB each, to build/torch).
 # shellcheck source-path=SCRIPTDIR
 source "$(dirname "$0")/setup.sh"
-(($# <= 1)) || fail "usage: wheel.sh [FOLDER]"
+[[ $# -le 1 && ${1-} != -* ]] || fail "'$*': usage: wheel.sh [FOLDER]"
 folder=$(realpath -m "${1:-build/dist}")
 torch_versions=(2.12.1 2.13.0 2.14.1 2.15.0)
 setup

@@ -67,6 +67,10 @@ setup() {
 }
 export PATH=$PWD/bin:$PATH
 
+status=0
+(cd copy && scripts/setup.sh --help) >output 2>&1 || status=$?
+is "an argument" "$status $(cat output)" "1 setup.sh: '--help': usage: setup.sh"
+
 setup
 is "the first run" $status 0
 is "Debian packages that are missing" "$(called 'apt-get .*install.* library=3\.1\*$')" 1

@@ -395,6 +395,16 @@ class Names(Copy):
         self.assertEqual(self.failures(a="constexpr int kOthers = 2;"), "")
 
 
+class Arguments(Copy):
+    def test_no_script_takes_an_unknown_one_for_none(self):
+        """It would install packages, and build for half an hour."""
+        self.copy("setup.sh", "demo.sh", "wheel.sh", "test.sh", "fuzz.sh")
+        for script in (self.root / "scripts").iterdir():
+            ran = subprocess.run([script, "--help"], cwd=self.root, capture_output=True, text=True)
+            self.assertEqual((ran.returncode, ran.stdout), (1, ""))
+            self.assertRegex(ran.stderr, rf"^{script.name}: '--help': usage: {script.name}.*\n$")
+
+
 class Fuzz(Copy):
     def test_every_core_runs_a_target_until_the_end(self):
         self.copy("fuzz.sh")
