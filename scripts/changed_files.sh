@@ -8,11 +8,14 @@ cd "$(dirname "$0")/.."
 base() {
   local fork
   fork=$(git merge-base origin/main HEAD 2> /dev/null) && [[ $fork != "$(git rev-parse HEAD)" ]] && echo "$fork" && return
+  [[ $fork ]] || echo "changed_files.sh: no commit of origin/main is here, so these are the files of the last commit;" \
+    "git fetch origin main:refs/remotes/origin/main gets them, in a shallow clone with --unshallow" >&2
   git rev-parse --quiet --verify HEAD~1 || git hash-object -t tree /dev/null
 }
 
 [[ -e .git ]] || { echo "changed_files.sh: this folder is no clone, so no file has changed" >&2; exit 0; }
 {
-  git diff --name-only --no-renames "$(base)"
-  git ls-files --others --exclude-standard
+  # Without quotes around names with letters outside of ASCII.
+  git -c core.quotePath=off diff --name-only --no-renames "$(base)"
+  git -c core.quotePath=off ls-files --others --exclude-standard
 } | sort -u

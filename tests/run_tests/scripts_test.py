@@ -209,13 +209,22 @@ class ChangedFiles(Copy):
     def test_a_change_has_files_that_are_new_gone_and_moved(self):
         everything = ["gone", "kept", "old_place", "scripts/changed_files.sh"]
         self.git("git init -q; for file in gone kept old_place; do echo $file >$file; done; git add .; git commit -qm 1")
-        self.assertEqual(self.changed(), everything)  # Without history.
+        ran = self.run_it()
+        self.assertEqual((ran.returncode, ran.stdout.split()), (0, everything))  # Without history.
+        self.assertIn("no commit of origin/main is here, so these are the files of the last commit", ran.stderr)
         self.git("git update-ref refs/remotes/origin/main HEAD; git rm -q gone; git mv old_place new_place; git commit -qm 2; echo >untracked; echo >>kept")
         self.assertEqual(self.changed(), ["gone", "kept", "new_place", "old_place", "untracked"])
         self.git("git add .; git commit -qm 3; git update-ref refs/remotes/origin/main HEAD")
         self.assertEqual(self.changed(), ["kept", "untracked"])  # Of the last commit.
         self.git("git clone -q --depth 1 file://$PWD shallow; cp -r shallow/.git shallow.git; rm -rf shallow .git; mv shallow.git .git")
         self.assertEqual(self.changed(), ["kept", "new_place", "scripts/changed_files.sh", "untracked"])
+
+    def test_letters_outside_of_ascii_and_spaces_stay(self):
+        self.git("git init -q; git add .; git commit -qm 1; git update-ref refs/remotes/origin/main HEAD; mkdir passes; touch passes/{größe,two\\ words}.cpp")
+        expected = ["passes/größe.cpp", "passes/two words.cpp", "scripts/changed_files.sh"]
+        self.assertEqual(self.run_it().stdout.splitlines(), expected)
+        self.git("git add .; git commit -qm 2")
+        self.assertEqual(self.run_it().stdout.splitlines(), expected[:2])
 
     def test_it_fails_if_git_does(self):
         ran = self.run_it()
