@@ -104,7 +104,10 @@ def entries_of(preset):
     listing = subprocess.run(["ctest", "--preset", preset, "--show-only=json-v1"], cwd=ROOT, capture_output=True, text=True)
     if listing.returncode:
         sys.exit(f"run_tests: ctest cannot list the tests of preset '{preset}': {listing.stderr.strip()}; build it first")
-    for test in json.loads(listing.stdout)["tests"]:
+    tests = json.loads(listing.stdout)["tests"]
+    if not tests:  # ctest has none in an empty folder.
+        sys.exit(f"run_tests: preset '{preset}' has no tests: cmake --preset {preset} && cmake --build --preset {preset}")
+    for test in tests:
         properties = {p["name"]: p["value"] for p in test.get("properties", [])}
         # ctest lists an entry's fixtures as DEPENDS too.
         if unknown := properties.keys() - PROPERTIES - ({"DEPENDS"} if "FIXTURES_REQUIRED" in properties else set()):

@@ -298,6 +298,11 @@ class Main(unittest.TestCase):
         self.assertEqual((status, results), (1, []))
         self.assertIn("no case matches", output)
 
+    def test_a_preset_that_is_not_built_is_an_error(self):
+        self.tests = []
+        status, output, _ = self.run_it("--filter", "*")
+        self.assertEqual((status, output), (1, "run_tests: preset 'release' has no tests: cmake --preset release && cmake --build --preset release\n"))
+
     def test_the_fixture_comes_with_what_requires_it(self):
         self.tests.append(self.entry("fixture", ["/bin/true"], [], FIXTURES_SETUP=["models"]))
         self.tests.append(self.entry("after", FIXTURES_REQUIRED=["models"], DEPENDS=["fixture"]))
