@@ -7,6 +7,7 @@ rm -rf "$1"
 mkdir -p "$1"/{copy/scripts,bin}
 cd "$1"
 calls=$PWD/calls
+here=$(printf %q "$PWD") # In the code of stubs.
 cp "$repository/scripts/setup.sh" copy/scripts/
 cat >copy/scripts/dependencies.txt <<EOF
 apt compiler 12.*
@@ -16,13 +17,13 @@ EOF
 
 # stub NAME: the rest of the input is its code; `record` writes its call down.
 stub() {
-  { echo '#!/bin/bash'; echo "record() { echo \"\${0##*/} \$*\" >>$calls; }"; cat; } >"bin/$1"
+  { echo '#!/bin/bash'; echo "record() { echo \"\${0##*/} \$*\" >>$here/calls; }"; cat; } >"bin/$1"
   chmod +x "bin/$1"
 }
 # The packages that dpkg lists: the compiler, and those that apt-get has installed since.
 echo 'ii  compiler 12.2' >installed
 stub dpkg-query <<EOF
-cat $PWD/installed
+cat $here/installed
 EOF
 stub sudo <<'EOF'
 [[ $1 == -v ]] || exec "$@"
@@ -33,16 +34,16 @@ EOF
 stub apt-get <<EOF
 record "\$@"
 [[ " \$* " == *" install --no-install-recommends "* ]] || exit 0
-if [[ -e $PWD/apt_fails ]]; then rm $PWD/apt_fails; exit 100; fi
-echo 'ii  library 3.14' >>$PWD/installed
+if [[ -e $here/apt_fails ]]; then rm $here/apt_fails; exit 100; fi
+echo 'ii  library 3.14' >>$here/installed
 EOF
 # The Python of .venv too. While pip installs, it does as the file pip_does says.
 stub python3 <<EOF
 if [[ \$1 == --version ]]; then echo "Python 3.11.2"; exit; fi
 record "\$@"
 case "\$1 \$2" in
-'-m venv') mkdir -p \$3/bin && cp $PWD/bin/python3 \$3/bin/python ;;
-'-m pip') if [[ \$3 == install && -e $PWD/pip_does ]]; then source $PWD/pip_does; fi ;;
+'-m venv') mkdir -p \$3/bin && cp $here/bin/python3 \$3/bin/python ;;
+'-m pip') if [[ \$3 == install && -e $here/pip_does ]]; then source $here/pip_does; fi ;;
 esac
 EOF
 

@@ -6,6 +6,7 @@ import importlib.util
 import io
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -21,6 +22,11 @@ spec = importlib.util.spec_from_file_location("run_tests", ROOT / "scripts/run_t
 run_tests = importlib.util.module_from_spec(spec)
 sys.modules["run_tests"] = run_tests
 spec.loader.exec_module(run_tests)
+
+
+def quoted(path):
+    """The path in a command line; the clone may be in a folder with a space."""
+    return shlex.quote(str(path))
 
 
 def entry(name="program", command=(PROGRAM,), labels=("gtest",), sets_up=(), requires=()):
@@ -151,11 +157,11 @@ class RunTests(unittest.TestCase):
 
     def test_nothing_stays_of_temporary_files(self):
         """Not even of a process that is killed."""
-        command = ["/bin/sh", "-c", f'echo "$TMPDIR" >> {FOLDER}/folders; touch "$TMPDIR/left"; [ "$1" ] && exit; sleep 1000', "sh"]
+        command = ["/bin/sh", "-c", f'echo "$TMPDIR" >> {quoted(FOLDER)}/folders; touch "$TMPDIR/left"; [ "$1" ] && exit; sleep 1000', "sh"]
         (FOLDER / "folders").unlink(missing_ok=True)
         statuses, _, _ = run(entry("hangs", command, []), entry("ends", [*command, "ends"], []))
         self.assertEqual(statuses, {"hangs": "timeout", "ends": "passed"})
-        folders = (FOLDER / "folders").read_text().split()
+        folders = (FOLDER / "folders").read_text().splitlines()
         self.assertEqual(len(set(folders)), 2)
         for folder in folders:
             self.assertEqual(Path(folder).parent, FOLDER / "tmp")
@@ -169,7 +175,7 @@ class RunTests(unittest.TestCase):
         for session, sleeps in (("", "exec sleep 1000"), ("setsid ", "exec sleep 1000"), ("setsid ", "while true; do echo y; done")):
             left.unlink(missing_ok=True)
             FOLDER.mkdir(parents=True, exist_ok=True)
-            script = f"{session}sh -c 'echo $$ >{left}; {sleeps}' & while [ ! -s {left} ]; do sleep 0.01; done; echo the last line"
+            script = f"LEFT={quoted(left)}; export LEFT; {session}sh -c 'echo $$ >\"$LEFT\"; {sleeps}' & while [ ! -s \"$LEFT\" ]; do sleep 0.01; done; echo the last line"
             program = entry("leaves", ["/bin/sh", "-c", f"{script}; exit 3"], [])
             program.seconds = 1000
             statuses, _, output = run(program)
@@ -225,7 +231,7 @@ class Main(unittest.TestCase):
         """The exit status, the output and the results of a run. Ends it by SIGHUP when the condition holds."""
         stand_in = self.root / "bin"
         stand_in.mkdir(exist_ok=True)
-        (stand_in / "ctest").write_text(f"#!/bin/sh\ncat {self.root}/tests.json\n")
+        (stand_in / "ctest").write_text(f"#!/bin/sh\ncat {quoted(self.root)}/tests.json\n")
         (stand_in / "ctest").chmod(0o755)
         (self.root / "tests.json").write_text(json.dumps({"tests": self.tests}))
         file = self.root / "build/tests/release/results.json"
@@ -313,7 +319,7 @@ class Main(unittest.TestCase):
     def test_the_seed_alone_decides_the_shards(self):
         shards = set()
         for jobs in ("1", "3"):
-            self.tests = [self.entry("good", ["/bin/sh", "-c", f'echo "$@" >> {self.root}/log-{jobs}; exec {PROGRAM} "$@"', "sh"])]
+            self.tests = [self.entry("good", ["/bin/sh", "-c", f'echo "$@" >> {quoted(self.root)}/log-{jobs}; exec {quoted(PROGRAM)} "$@"', "sh"])]
             self.assertEqual(self.run_it("--seed", "5", "--jobs", jobs, "--filter", "All/*")[0], 0)
             lines = (self.root / f"log-{jobs}").read_text().splitlines()
             shards.add(frozenset(line for line in lines if "--gtest_random_seed=5" in line))
@@ -360,8 +366,8 @@ class Main(unittest.TestCase):
         """A run of another selection neither takes its results nor loses them."""
         self.clone()
         log, everything = self.root / "log", ("--jobs", "2")
-        program = lambda first: ["/bin/sh", "-c", f'case "$*" in *list_tests*) ;; *) {first} ;; esac; exec {PROGRAM} "$@"', "sh", "--gtest_filter=All/*"]
-        self.tests = [self.entry("good", program(f"echo >> {log}")), self.entry("slow", program(f"test -e {self.root}/go || exec sleep 1000"))]
+        program = lambda first: ["/bin/sh", "-c", f'case "$*" in *list_tests*) ;; *) {first} ;; esac; exec {quoted(PROGRAM)} "$@"', "sh", "--gtest_filter=All/*"]
+        self.tests = [self.entry("good", program(f"echo >> {quoted(log)}")), self.entry("slow", program(f"test -e {quoted(self.root)}/go || exec sleep 1000"))]
         ran = lambda: len(log.read_text())
         has_run = lambda: any(file.read_text().count("passed") == 20 for file in self.root.glob("build/tests/release/journal-*"))
         status, output, _ = self.run_it(*everything, hang_up_when=has_run)
@@ -413,7 +419,7 @@ class Main(unittest.TestCase):
         self.assertIn("21 cases, 1 at a time", self.run_it()[1])
 
     def test_a_run_whose_output_nobody_reads_ends(self):
-        self.tests = [self.entry("fixture", ["/bin/sh", "-c", f"while [ ! -e {self.root}/go ]; do sleep 0.05; done"], [], FIXTURES_SETUP=["models"]),
+        self.tests = [self.entry("fixture", ["/bin/sh", "-c", f"while [ ! -e {quoted(self.root)}/go ]; do sleep 0.05; done"], [], FIXTURES_SETUP=["models"]),
                       self.entry("after", FIXTURES_REQUIRED=["models"], DEPENDS=["fixture"])]
         self.run_it("--filter", "NoSuchCase")  # Writes the stand-in.
         ran = subprocess.Popen([sys.executable, "scripts/run_tests.py", "--jobs", "2"], cwd=self.root, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -216,7 +216,7 @@ class ChangedFiles(Copy):
         self.assertEqual(self.changed(), ["gone", "kept", "new_place", "old_place", "untracked"])
         self.git("git add .; git commit -qm 3; git update-ref refs/remotes/origin/main HEAD")
         self.assertEqual(self.changed(), ["kept", "untracked"])  # Of the last commit.
-        self.git("git clone -q --depth 1 file://$PWD shallow; cp -r shallow/.git shallow.git; rm -rf shallow .git; mv shallow.git .git")
+        self.git("git clone -q --depth 1 \"file://$PWD\" shallow; cp -r shallow/.git shallow.git; rm -rf shallow .git; mv shallow.git .git")
         self.assertEqual(self.changed(), ["kept", "new_place", "scripts/changed_files.sh", "untracked"])
 
     def test_letters_outside_of_ascii_and_spaces_stay(self):
