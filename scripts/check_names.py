@@ -18,10 +18,12 @@ def statements(path):
     """Yields (namespace, statement) at namespace scope, each up to its body or value; an unnamed namespace ends in '::'."""
     scopes = []
     statement = ""
-    for line in path.read_text().split("\n"):
-        if opened := re.match(r"namespace ?([\w:]*) ?\{$", line):
+    for number, line in enumerate(path.read_text("utf-8", "replace").split("\n"), 1):
+        if opened := re.match(r"(?:inline )?namespace ?([\w:]*) ?\{$", line):
             scopes.append(opened[1])
         elif line.startswith("} // namespace"):
+            if not scopes:
+                sys.exit(f"{path}:{number}: check_names.py has not seen this namespace open; write 'namespace NAME {{' in a line of its own")
             scopes.pop()
         elif statement or re.match(r"[A-Za-z].*[^:]$", line):
             statement += " " + line.strip()

@@ -394,6 +394,16 @@ class Names(Copy):
             expected = f"passes/a.cpp, passes/b.cpp: {name} stands in each of them, but may be in one batch; name them differently\n" if name else ""
             self.assertEqual(self.failures(a=one, b=other), expected)
 
+    def test_a_namespace_that_it_cannot_read_is_named(self):
+        self.copy("check_names.py")
+        for folder in ("passes", "tests"):
+            (self.root / folder).mkdir()
+            (self.root / folder / "CMakeLists.txt").touch()
+        (self.root / "passes/a.h").write_bytes(b"// \xff\ninline namespace v1 {\n} // namespace v1\n")
+        self.assertEqual(self.failures(), "")
+        (self.root / "passes/a.h").write_text("namespace a { namespace b {\n} // namespace b\n} // namespace a\n")
+        self.assertEqual(self.failures(), "passes/a.h:2: check_names.py has not seen this namespace open; write 'namespace NAME {' in a line of its own\n")
+
     def test_no_constant_hides_that_of_a_header(self):
         self.copy("check_names.py")
         for folder in ("passes", "tests"):
