@@ -8,9 +8,16 @@ cd "$(dirname "$0")/.."
 base() {
   local fork
   fork=$(git merge-base origin/main HEAD 2> /dev/null) && [[ $fork != "$(git rev-parse HEAD)" ]] && echo "$fork" && return
-  [[ $fork ]] || echo "changed_files.sh: no commit of origin/main is here, so these are the files of the last commit;" \
+  if git rev-parse --quiet --verify HEAD~1; then
+    [[ $fork ]] || hint "the files of the last commit"
+  else
+    hint "all files"
+    git hash-object -t tree /dev/null
+  fi
+}
+hint() {
+  echo "changed_files.sh: these are $1, for git has no commit of origin/main here, or none before HEAD;" \
     "git fetch origin main:refs/remotes/origin/main gets them, in a shallow clone with --unshallow" >&2
-  git rev-parse --quiet --verify HEAD~1 || git hash-object -t tree /dev/null
 }
 
 [[ -e .git ]] || { echo "changed_files.sh: this folder is no clone, so no file has changed" >&2; exit 0; }

@@ -211,13 +211,20 @@ class ChangedFiles(Copy):
         self.git("git init -q; for file in gone kept old_place; do echo $file >$file; done; git add .; git commit -qm 1")
         ran = self.run_it()
         self.assertEqual((ran.returncode, ran.stdout.split()), (0, everything))  # Without history.
-        self.assertIn("no commit of origin/main is here, so these are the files of the last commit", ran.stderr)
+        self.assertRegex(ran.stderr, "^changed_files.sh: these are all files, for git has no commit of origin/main here.*; git fetch")
         self.git("git update-ref refs/remotes/origin/main HEAD; git rm -q gone; git mv old_place new_place; git commit -qm 2; echo >untracked; echo >>kept")
         self.assertEqual(self.changed(), ["gone", "kept", "new_place", "old_place", "untracked"])
         self.git("git add .; git commit -qm 3; git update-ref refs/remotes/origin/main HEAD")
         self.assertEqual(self.changed(), ["kept", "untracked"])  # Of the last commit.
         self.git("git clone -q --depth 1 \"file://$PWD\" shallow; cp -r shallow/.git shallow.git; rm -rf shallow .git; mv shallow.git .git")
-        self.assertEqual(self.changed(), ["kept", "new_place", "scripts/changed_files.sh", "untracked"])
+        self.assertIn("these are all files, for", self.run_it().stderr)
+        self.assertEqual(self.run_it().stdout.split(), ["kept", "new_place", "scripts/changed_files.sh", "untracked"])
+
+    def test_a_clone_without_origin_main_says_so(self):
+        self.git("git init -q; git add .; git commit -qm 1; touch a; git add .; git commit -qm 2; touch b; git add .; git commit -qm 3")
+        ran = self.run_it()
+        self.assertEqual((ran.returncode, ran.stdout), (0, "b\n"))
+        self.assertIn("these are the files of the last commit, for", ran.stderr)
 
     def test_letters_outside_of_ascii_and_spaces_stay(self):
         self.git("git init -q; git add .; git commit -qm 1; git update-ref refs/remotes/origin/main HEAD; mkdir passes; touch passes/{größe,two\\ words}.cpp")
