@@ -16,6 +16,11 @@
 
 namespace cgc::test {
 
+/// The path as a word of a shell command: the clone may be in a folder with a space.
+inline std::string quoted(const std::filesystem::path &path) {
+  return "'" + path.string() + "'";
+}
+
 /// Runs `script` with `arguments`, and then writes the file `done`. Does nothing if that is newer
 /// than the script, `more` sources, the exporters with their data, and the packages of .venv. Paths
 /// of sources are relative to the repository. Tests run as parallel processes: one runs the script,
@@ -42,9 +47,9 @@ inline void makeOnce(const std::filesystem::path &done, const std::string &scrip
   const bool fresh = fs::exists(done) && std::ranges::all_of(sources, [&](const fs::path &source) {
                        return fs::last_write_time(source) <= fs::last_write_time(done);
                      });
-  const std::string command = (sourceDir() / ".venv/bin/python").string() + " " +
-                              (sourceDir() / script).string() + " " + arguments + " >&2 && touch " +
-                              done.string();
+  const std::string command = quoted(sourceDir() / ".venv/bin/python") + " " +
+                              quoted(sourceDir() / script) + " " + arguments + " >&2 && touch " +
+                              quoted(done);
   const int status = fresh ? 0 : std::system(command.c_str());
   close(lock);
   if (status != 0)

@@ -24,7 +24,7 @@ TEST(CApi, ServesAPlanFromC99) {
   larger.plan.entries[0].buckets.push_back(sumBucket({128, 4}, 0));
   const std::string largerPath = folder / "larger.cgplan";
   ASSERT_TRUE(writePlan(larger.plan, larger.weightSpans(), largerPath).isOk());
-  const std::string command = buildDir().string() + "/bin/cgc_test_c_api '" + path + "' '" +
+  const std::string command = "'" + buildDir().string() + "/bin/cgc_test_c_api' '" + path + "' '" +
                               hostPath + "' '" + largerPath + "'";
   EXPECT_EQ(std::system(command.c_str()), 0);
 }

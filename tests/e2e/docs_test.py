@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -135,7 +136,7 @@ def wheel(block):
     """`pip` is that of a new environment, which sees the packages of .venv and no network."""
     shell(f"""
         .venv/bin/python -m venv environment
-        echo {ROOT}/.venv/lib/python3*/site-packages >"$(echo environment/lib/python3*/site-packages)/packages.pth"
+        echo {shlex.quote(str(ROOT))}/.venv/lib/python3*/site-packages >"$(echo environment/lib/python3*/site-packages)/packages.pth"
     """)
     shell(block, PATH=f"{os.getcwd()}/environment/bin:{os.environ['PATH']}", PIP_NO_INDEX="1", PIP_NO_BUILD_ISOLATION="0")
 

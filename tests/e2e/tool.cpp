@@ -81,14 +81,15 @@ int waitFor(pid_t child, const fs::path &in, const std::string &errFile, const H
 fs::path madeBy(const std::string &script, const std::string &name,
                 const std::vector<std::string> &more = {}) {
   const fs::path folder = kBuild / "e2e" / name;
-  test::makeOnce(folder / "done", "tests/e2e/" + script, folder.string(), more);
+  test::makeOnce(folder / "done", "tests/e2e/" + script, test::quoted(folder), more);
   return folder;
 }
 
 /// The real model that the script exports to the folder of that name.
 fs::path exportedBy(const std::string &script, const std::string &name) {
   const fs::path model = kBuild / "e2e" / name / "vitb32.pt";
-  test::makeOnce(model.parent_path() / "done", script, "--model ViT-B-32 --out " + model.string());
+  test::makeOnce(model.parent_path() / "done", script,
+                 "--model ViT-B-32 --out " + test::quoted(model));
   return model;
 }
 

@@ -13,7 +13,7 @@ const fs::path kModels = buildDir() / "test_models";
 
 /// Has the script in tests/numerics write its models to kModels. Returns the path of one.
 std::string madeBy(const std::string &script, const std::string &model) {
-  makeOnce(kModels / (script + ".done"), "tests/numerics/" + script, kModels.string());
+  makeOnce(kModels / (script + ".done"), "tests/numerics/" + script, quoted(kModels));
   return kModels / model;
 }
 
@@ -35,15 +35,15 @@ std::string generatedModules(int count, int seed) {
   const fs::path folder =
       kModels / ("generated_" + std::to_string(count) + "_" + std::to_string(seed));
   makeOnce(folder / "done", "tests/numerics/generated_modules.py",
-           folder.string() + " " + std::to_string(count) + " " + std::to_string(seed));
+           quoted(folder) + " " + std::to_string(count) + " " + std::to_string(seed));
   return folder;
 }
 
 std::string openclipModel(const std::string &config, const std::string &precision) {
   const fs::path path = kModels / (config + "_" + precision + ".pt");
   makeOnce(path.string() + ".done", "scripts/export_openclip.py",
-           "--config " + (sourceDir() / "tests/data" / (config + ".json")).string() +
-               " --precision " + precision + " --out " + path.string());
+           "--config " + quoted(sourceDir() / "tests/data" / (config + ".json")) + " --precision " +
+               precision + " --out " + quoted(path));
   return path;
 }
 

@@ -186,8 +186,8 @@ with safe_open(sys.argv[1], framework="np") as f:
 assert tensors["a"].tolist() == [1.5, -2.0] and tensors["b"].tolist() == [7]
 save_file({"c": tensors["a"] * 2, "d": tensors["b"]}, sys.argv[2])
 )");
-  const std::string command =
-      python + " " + (folder / "test.py") + " " + (folder / "in") + " " + (folder / "out");
+  const std::string command = "'" + python + "' '" + (folder / "test.py") + "' '" +
+                              (folder / "in") + "' '" + (folder / "out") + "'";
   ASSERT_EQ(std::system(command.c_str()), 0);
   const auto read = SafetensorsFile::open(folder / "out");
   ASSERT_TRUE(read.isOk()) << read.status().message();
