@@ -246,6 +246,28 @@ TEST_F(CApiOnGpu, ReservationsNameTheirGpu) {
   });
 }
 
+/// A run on a stream waits for nothing, and comes after what the stream has to do before.
+TEST_F(CApiOnGpu, ReservationsRunOnTheStreamOfTheCaller) {
+  create();
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  cgc_reservation *reserved = nullptr;
+  ASSERT_EQ(cgc_session_reserve(session_, "rows", 4, 0, &reserved, nullptr), CGC_OK);
+  cgc_tensor in = {}, out = {};
+  EXPECT_EQ(cgc_reservation_tensor(reserved, CGC_INPUT, 0, &in, nullptr), CGC_OK);
+  EXPECT_EQ(cgc_reservation_tensor(reserved, CGC_OUTPUT, 0, &out, nullptr), CGC_OK);
+  const Tensors tensors(4);
+  EXPECT_EQ(cudaMemcpyAsync(in.data, tensors.x, tensors.bytes(), cudaMemcpyDeviceToDevice, stream),
+            cudaSuccess);
+  fake_cuda::clearCalls();
+  EXPECT_EQ(cgc_reservation_run(reserved, stream, nullptr), CGC_OK);
+  EXPECT_EQ(fake_cuda::callCounts().waits, 0u);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_TRUE(std::equal(tensors.x, tensors.x + 16, static_cast<float *>(out.data)));
+  cgc_reservation_destroy(reserved);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
 TEST_F(CApiOnGpu, BatchesAndMessages) {
   std::vector<std::string> messages;
   create([&](auto &o) {
