@@ -58,6 +58,13 @@ TEST(Requirements, HaveTheTraitsOfAllKernels) {
   EXPECT_EQ(requirementsOf(plan).kernelTraits, 0u);
   plan.entries[1].buckets[0].records = {{Memset{}}, {known}};
   EXPECT_EQ(requirementsOf(plan).kernelTraits, unsigned(kProgrammaticLaunch));
+  // A kernel for sm_90a, with kernels for any GPU after it.
+  KernelLaunch hopper, copy;
+  hopper.kernel = "attention_f16_64_hopper";
+  copy.kernel = "copy";
+  plan.entries[0].buckets[0].records = {{hopper}, {copy}};
+  EXPECT_TRUE(requirementsOf(plan).needsSm90a());
+  EXPECT_TRUE(requirementsOf(plan).kernelTraits & kProgrammaticLaunch);
 }
 
 } // namespace
