@@ -5,15 +5,17 @@ namespace cgc::test::fake_cuda {
 namespace {
 
 /// Whether both addresses are in the kind of memory that `kind` says.
-bool fits(const Copy &copy) {
-  const bool toDevice = copy.toDevice >= 0, fromDevice = copy.fromDevice >= 0;
+bool fits(const State &state, const Copy &copy) {
+  const bool toDevice = copy.toDevice >= 0, fromDevice = copy.fromDevice >= 0,
+             toHost = !toDevice || state.isManaged(copy.to, copy.toBytes()),
+             fromHost = !fromDevice || state.isManaged(copy.from, copy.fromBytes());
   switch (copy.kind) {
   case cudaMemcpyHostToHost:
-    return !toDevice && !fromDevice;
+    return toHost && fromHost;
   case cudaMemcpyHostToDevice:
-    return toDevice && !fromDevice;
+    return toDevice && fromHost;
   case cudaMemcpyDeviceToHost:
-    return !toDevice && fromDevice;
+    return toHost && fromDevice;
   case cudaMemcpyDeviceToDevice:
     return toDevice && fromDevice;
   case cudaMemcpyDefault:
@@ -31,7 +33,7 @@ cudaError_t State::check(Copy &copy) const {
     return cudaErrorInvalidPitchValue;
   copy.toDevice = deviceOf(copy.to, copy.toBytes());
   copy.fromDevice = deviceOf(copy.from, copy.fromBytes());
-  return fits(copy) ? cudaSuccess : cudaErrorInvalidValue;
+  return fits(*this, copy) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t State::check(const Fill &fill) const {

@@ -12,7 +12,8 @@ constexpr size_t kAlignment = 256;
 /// Freed memory that is kept from being reused, so that late accesses find the poison.
 constexpr uint64_t kQuarantine = uint64_t(64) << 20;
 
-cudaError_t allocate(State &state, void **result, size_t bytes, bool isPinned) {
+cudaError_t allocate(State &state, void **result, size_t bytes, bool isPinned,
+                     bool isManaged = false) {
   state.currentCall().allocates = true;
   if (const cudaError_t error = state.refuseUnsafe(); error != cudaSuccess)
     return error;
@@ -28,7 +29,8 @@ cudaError_t allocate(State &state, void **result, size_t bytes, bool isPinned) {
   if (posix_memalign(&data, kAlignment, bytes) != 0)
     return cudaErrorMemoryAllocation;
   std::memset(data, kFresh, bytes);
-  state.allocations.emplace(static_cast<std::byte *>(data), Allocation{bytes, device, isPinned});
+  state.allocations.emplace(static_cast<std::byte *>(data),
+                            Allocation{bytes, device, isPinned, isManaged});
   *result = data;
   return cudaSuccess;
 }
@@ -87,10 +89,16 @@ int State::deviceOf(const void *data, uint64_t bytes) const {
   return allocation && !allocation->isPinned ? allocation->device : -1;
 }
 
+bool State::isManaged(const void *data, uint64_t bytes) const {
+  const Allocation *const allocation = findAllocation(data, bytes);
+  return allocation && allocation->isManaged;
+}
+
 bool State::isAccessible(int device, const void *data, uint64_t bytes) const {
   const Allocation *const allocation = findAllocation(data, bytes);
-  return allocation && (allocation->isPinned || allocation->device == device ||
-                        devices[device].peers.contains(allocation->device));
+  return allocation &&
+         (allocation->isPinned || allocation->isManaged || allocation->device == device ||
+          devices[device].peers.contains(allocation->device));
 }
 
 } // namespace cgc::test::fake_cuda
@@ -99,6 +107,12 @@ using namespace cgc::test::fake_cuda;
 
 cudaError_t cudaMalloc(void **result, size_t bytes) {
   return api(__func__, [&](State &state) { return allocate(state, result, bytes, false); });
+}
+
+cudaError_t cudaMallocManaged(void **result, size_t bytes, unsigned) {
+  return api(__func__, [&](State &state) {
+    return allocate(state, result, bytes, /*isPinned=*/false, /*isManaged=*/true);
+  });
 }
 
 cudaError_t cudaFree(void *data) {
@@ -130,14 +144,15 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
   return api(__func__, [&](State &state) {
     *attributes = {};
     const Allocation *const allocation = state.findAllocation(data, 1);
-    attributes->type = !allocation            ? cudaMemoryTypeUnregistered
-                       : allocation->isPinned ? cudaMemoryTypeHost
-                                              : cudaMemoryTypeDevice;
+    attributes->type = !allocation             ? cudaMemoryTypeUnregistered
+                       : allocation->isPinned  ? cudaMemoryTypeHost
+                       : allocation->isManaged ? cudaMemoryTypeManaged
+                                               : cudaMemoryTypeDevice;
     attributes->device = allocation ? allocation->device : cudaInvalidDeviceId;
     auto *const address = const_cast<void *>(data);
     if (state.isAccessible(thisThread.device, data, 1))
       attributes->devicePointer = address;
-    if (!allocation || allocation->isPinned)
+    if (!allocation || allocation->isPinned || allocation->isManaged)
       attributes->hostPointer = address;
     return cudaSuccess;
   });

@@ -26,6 +26,7 @@ struct Allocation {
   uint64_t bytes;
   int device; ///< For pinned host memory, the current one of that time.
   bool isPinned;
+  bool isManaged = false; ///< The host and every device may access it.
 };
 
 struct Free {
@@ -92,6 +93,8 @@ struct State {
   const Allocation *findAllocation(const void *data, uint64_t bytes) const;
   /// The device whose memory it is; -1 for host memory, pinned or not.
   int deviceOf(const void *data, uint64_t bytes) const;
+  /// Whether it is managed memory, which is of the host and of a device.
+  bool isManaged(const void *data, uint64_t bytes) const;
   /// Whether a kernel of `device` may access this memory.
   bool isAccessible(int device, const void *data, uint64_t bytes) const;
 

@@ -124,6 +124,27 @@ TEST_F(FakeMemory, AttributesSayWhereAPointerPoints) {
   EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
 }
 
+/// cudaMallocManaged: "The allocated pointer is valid on the CPU and on all GPUs in the system that
+/// support managed memory." A copy may take it for either.
+TEST_F(FakeMemory, ManagedMemoryIsOfTheHostAndOfADevice) {
+  void *memory = nullptr;
+  ASSERT_EQ(cudaMallocManaged(&memory, 4), cudaSuccess);
+  cudaPointerAttributes attributes = {};
+  EXPECT_EQ(cudaPointerGetAttributes(&attributes, memory), cudaSuccess);
+  EXPECT_EQ(attributes.type, cudaMemoryTypeManaged);
+  EXPECT_EQ(attributes.devicePointer, memory);
+  EXPECT_EQ(attributes.hostPointer, memory);
+  int host = 7;
+  EXPECT_EQ(cudaMemcpy(memory, &host, 4, cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(*static_cast<int *>(memory), 7);
+  const DeviceInts device;
+  EXPECT_EQ(cudaMemcpy(device.data(), memory, 4, cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(device.data(), memory, 4, cudaMemcpyDeviceToDevice), cudaSuccess);
+  EXPECT_THAT(device.now(), ElementsAre(7));
+  EXPECT_EQ(cudaMemcpy(memory, device.data(), 4, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
 /// A copy that runs after its memory was freed is an illegal access, which is sticky.
 TEST_F(FakeMemory, ACopyToFreedMemoryFaults) {
   const cudaStream_t s = stream();

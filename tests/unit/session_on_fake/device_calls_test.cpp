@@ -217,5 +217,24 @@ TEST_F(DeviceCalls, AddressesHaveToBeWhatTheViewsSay) {
   EXPECT_EQ(result, (std::vector<float>{0, 1, 2, 3}));
 }
 
+TEST_F(DeviceCalls, ManagedMemoryIsOfTheHostAndOfEachDevice) {
+  Session session = createSession(plan_, {.devices = {0, 1}});
+  const std::vector<int64_t> sizes = {1, 4};
+  float *x = nullptr, *y = nullptr;
+  for (float **const data : {&x, &y})
+    ASSERT_EQ(cudaMallocManaged(reinterpret_cast<void **>(data), 16), cudaSuccess);
+  for (const DeviceKind from : {DeviceKind::Cpu, DeviceKind::Cuda})
+    for (const DeviceKind to : {DeviceKind::Cpu, DeviceKind::Cuda}) {
+      const TensorView in{x, DType::F32, from, sizes, {}}, out{y, DType::F32, to, sizes, {}};
+      std::fill_n(x, 4, 1.f);
+      std::fill_n(y, 4, -1.f);
+      const Status status = session.run("rows", {&in, 1}, {&out, 1});
+      EXPECT_TRUE(status.isOk()) << status.message();
+      EXPECT_THAT(std::vector(y, y + 4), testing::ElementsAre(0, 1, 2, 3));
+    }
+  for (float *const data : {x, y})
+    EXPECT_EQ(cudaFree(data), cudaSuccess);
+}
+
 } // namespace
 } // namespace cgc::test
