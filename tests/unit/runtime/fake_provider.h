@@ -79,14 +79,16 @@ public:
   }
   void releasePool(uint64_t) override { --pools; }
   Result<std::unique_ptr<ScriptModel>> loadScript(const std::string &path,
-                                                  std::optional<DType>) override {
+                                                  std::optional<DType> precision) override {
     if (methods.empty())
       return Status(Code::InvalidFile, path + ": this is no TorchScript");
+    precisions.push_back(precision);
     return std::unique_ptr<ScriptModel>(new Model(*this));
   }
 
   Status initializeStatus;
-  std::vector<int> threads; ///< The thread count of each run on target cpu.
+  std::vector<int> threads;                     ///< The thread count of each run on target cpu.
+  std::vector<std::optional<DType>> precisions; ///< That of each file that was loaded.
   std::atomic<int> initialized = 0, pools = 0, captures = 0, runs = 0;
 
 private:

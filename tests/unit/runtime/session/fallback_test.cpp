@@ -184,6 +184,17 @@ TEST_F(SessionFallback, IsRefusedUnlessItIsThePlansModel) {
   refused(Code::InvalidFile, "this is no TorchScript");
 }
 
+TEST_F(SessionFallback, HasThePrecisionOfThePlan) {
+  SamplePlan sample = servedPlan();
+  for (const std::optional<DType> precision :
+       {std::optional<DType>(), std::optional(DType::F16), std::optional(DType::BF16)}) {
+    sample.plan.precision = precision;
+    provider_.precisions.clear();
+    const Session session = createSession(toPlan(sample), {.fallbackModel = "model.pt"});
+    EXPECT_THAT(provider_.precisions, testing::ElementsAre(precision));
+  }
+}
+
 TEST_F(SessionFallback, RefusesRequestsOfEntriesThatAreNoMethods) {
   provider_.methods.erase("mixed"); // As for an entry group.
   Session session = createFallbackSession();
