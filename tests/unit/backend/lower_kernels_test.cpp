@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 namespace cgc::backend {
 namespace {
 
@@ -337,6 +339,20 @@ TEST(Lower, ChoicesBetweenDTypesAndFillsThatRoundStayWithLibTorch) {
   })"),
       ElementsAre("aten::where.self_out", "kernel where", "aten::where.self_out", "kernel copy",
                   "kernel where", "aten::fill_.Scalar", "aten::fill_.Scalar"));
+}
+
+/// As LibTorch's, which counts in double for f32.
+TEST(Lower, AnArangeOfFloatsOnCudaIsAWeightRoundedOnce) {
+  const auto plan = lowerForHopper(
+      "%x: f32[1]@cuda", "%0 = aten.arange() {start=0, end=2, step=0.1} : f32[20]@cuda\noutput %0");
+  ASSERT_TRUE(plan) << plan.status().message();
+  ASSERT_EQ(plan->weights.size(), 1u);
+  std::vector<float> values(20), expected;
+  ASSERT_EQ(plan->weights[0]->bytes().size(), values.size() * sizeof(float));
+  std::memcpy(values.data(), plan->weights[0]->bytes().data(), values.size() * sizeof(float));
+  for (int i = 0; i < 20; ++i)
+    expected.push_back(static_cast<float>(i * 0.1));
+  EXPECT_EQ(values, expected);
 }
 
 TEST(Lower, CopiesAreKernelsOnCuda) {
