@@ -277,7 +277,8 @@ def make_stand_ins():
     (copy / "model_configs/ViT-B-32.json").write_text(SMALL_MODEL)
     with_small_model("""
         .venv/bin/python -c "
-import open_clip, safetensors.torch
+import open_clip, safetensors.torch, torch
+torch.manual_seed(0)
 from PIL import Image
 safetensors.torch.save_model(open_clip.create_model('ViT-B-32'), 'weights.safetensors')
 Image.effect_mandelbrot((50, 40), (-2, -1.5, 1, 1.5), 100).save('cat.jpg')

@@ -193,6 +193,7 @@ save_file({"c": tensors["a"] * 2, "d": tensors["b"]}, sys.argv[2])
   ASSERT_TRUE(read.isOk()) << read.status().message();
   const float doubled[] = {3, -4};
   ASSERT_TRUE(read->find("c"));
+  // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): the bytes of the file
   EXPECT_EQ(std::memcmp(read->find("c")->bytes.data(), doubled, sizeof(doubled)), 0);
   EXPECT_EQ(read->find("d")->dtype, DType::I64);
 }
