@@ -15,7 +15,6 @@ import argparse
 import copy
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from pathlib import Path
 import torch
 
 import cgc
+from gpu_time import milliseconds
 
 SAMPLES = 20
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -64,27 +64,6 @@ def first(outputs):
     while not isinstance(outputs, torch.Tensor):
         outputs = next(iter(outputs.values())) if isinstance(outputs, dict) else outputs[0]
     return outputs
-
-
-def milliseconds(run):
-    """The median time of one call of `run`."""
-    for _ in range(5):
-        run()
-    torch.cuda.synchronize()
-    began = time.perf_counter()
-    run()
-    torch.cuda.synchronize()
-    repeats = max(3, int(0.01 / (time.perf_counter() - began)))
-    samples = []
-    for _ in range(SAMPLES):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        for _ in range(repeats):
-            run()
-        end.record()
-        end.synchronize()
-        samples.append(begin.elapsed_time(end) / repeats)
-    return statistics.median(samples)
 
 
 def eager(model, inputs):
@@ -153,7 +132,7 @@ def measure(peer, model, inputs, truth, folder):
     torch.cuda.synchronize()
     result = {"first_s": round(time.perf_counter() - began, 2),
               "error": float(f"{((output.float() - truth).norm() / truth.norm()).item():.2g}"),
-              "ms": round(milliseconds(run), 4)}
+              "ms": round(milliseconds(run, SAMPLES), 4)}
     if peer == "cgc":
         result["replay_ms"] = round(replay_ms(run.module, folder), 4)
     return result

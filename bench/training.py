@@ -10,7 +10,6 @@ The captured step of PyTorch has static inputs, a fused or capturable optimizer 
 import argparse
 import contextlib
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,8 @@ import time
 from pathlib import Path
 
 import torch
+
+from gpu_time import milliseconds
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = 30
@@ -86,27 +87,6 @@ def optimizer_of(text, parameters):
     return torch.optim.AdamW(parameters, fused=True, capturable=True, **numbers)
 
 
-def milliseconds(run):
-    """The median time of one call of `run`, which enqueues a step."""
-    for _ in range(5):
-        run()
-    torch.cuda.synchronize()
-    began = time.perf_counter()
-    run()
-    torch.cuda.synchronize()
-    repeats = max(1, int(0.02 / (time.perf_counter() - began)))
-    samples = []
-    for _ in range(SAMPLES):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        for _ in range(repeats):
-            run()
-        end.record()
-        end.synchronize()
-        samples.append(begin.elapsed_time(end) / repeats)
-    return statistics.median(samples)
-
-
 def torch_times(case):
     step, inputs, optimizer_text, autocast = CASES[case]()
     step, inputs = step.cuda(), {name: value.cuda() for name, value in inputs.items()}
@@ -120,7 +100,7 @@ def torch_times(case):
         optimizer.step()
 
     torch.cuda.reset_peak_memory_stats()
-    times = {"eager_ms": milliseconds(train), "eager_peak_bytes": torch.cuda.max_memory_allocated()}
+    times = {"eager_ms": milliseconds(train, SAMPLES), "eager_peak_bytes": torch.cuda.max_memory_allocated()}
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -133,7 +113,7 @@ def torch_times(case):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         train()
-    times["captured_ms"] = milliseconds(graph.replay)
+    times["captured_ms"] = milliseconds(graph.replay, SAMPLES)
     times["captured_peak_bytes"] = torch.cuda.max_memory_reserved()
     return times
 

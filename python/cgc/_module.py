@@ -14,7 +14,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -439,17 +439,18 @@ def _key(arguments: tuple, named: Mapping[str, Any]) -> tuple | None:
             kinds.append((type(value), repr(value)))
         else:
             return None
-    for kind in ("cuda", "cpu"):
-        if torch.is_autocast_enabled(kind):
-            kinds.append((kind, torch.get_autocast_dtype(kind)))
-    return len(arguments), *named, *kinds
+    return len(arguments), *named, *kinds, *_autocast(("cpu", "cuda"))
+
+
+def _autocast(kinds: Iterable[str]) -> list[tuple]:
+    """The kinds of devices, of these, whose ops are under autocast, with its dtype."""
+    import torch
+    return [(kind, torch.get_autocast_dtype(kind)) for kind in kinds if torch.is_autocast_enabled(kind)]
 
 
 def _form(tensors: dict[str, Any], constants: dict[str, Any], level: int) -> tuple:
     """What calls that one program serves have in common."""
-    import torch
-    kinds = sorted({tensor.device.type for tensor in tensors.values()})
-    autocast = [(kind, torch.get_autocast_dtype(kind)) for kind in kinds if torch.is_autocast_enabled(kind)]
     sizes = _sizes(tensors, level)
     return (tuple((name, tensor.dtype, tensor.device, *sizes[name]) for name, tensor in tensors.items()),
-            tuple((name, type(value).__name__, repr(value)) for name, value in sorted(constants.items())), *autocast)
+            tuple((name, type(value).__name__, repr(value)) for name, value in sorted(constants.items())),
+            *_autocast(sorted({tensor.device.type for tensor in tensors.values()})))
