@@ -37,6 +37,10 @@ record "\$@"
 if [[ -e $here/apt_fails ]]; then rm $here/apt_fails; exit 100; fi
 echo 'ii  library 3.14' >>$here/installed
 EOF
+# A disk without room, if there is the file full.
+stub df <<EOF
+if [[ -e $here/full ]]; then printf 'Avail\n 900M\n'; else exec $(type -P df) "\$@"; fi
+EOF
 # The Python of .venv too. While pip installs, it does as the file pip_does says.
 stub python3 <<EOF
 if [[ \$1 == --version ]]; then echo "Python 3.11.2"; exit; fi
@@ -111,4 +115,21 @@ setup
 is "a run after an interrupted dpkg" $status 0
 is "dpkg told to finish" "$(called 'dpkg --configure -a')" 1
 is "tries" "$(called 'apt-get .*install --no-install-recommends other=1\*')" 2
+
+touch full
+setup
+is "a run on a full disk" "$status $(cat output)" \
+  "1 python3: only 900 MB are free on the disk of $PWD/copy; set-up and all builds take 15 GB"
+is "calls on a full disk" "$(cat "$calls")" ""
+rm full
+
+exec 9>copy/build/.lock
+flock 9
+echo 'pip torch 2.2' >>copy/scripts/dependencies.txt
+setup 9>&- &
+until grep -q 'waiting for another set-up or build in this folder' output || ! kill -0 $! 2>/dev/null; do sleep 0.05; done
+is "calls while another set-up runs" "$(cat "$calls")" ""
+exec 9>&-
+wait $!
+is "environments made after it" "$(called 'python3 -m venv .venv')" 1
 exit $((failures > 0))
