@@ -59,7 +59,8 @@ TESTS_OF = [
     ("tests/*CMakeLists.txt", None),
     ("scripts/setup.sh", ["Setup.DoesOnlyWhatIsMissing"]),
     *((f"scripts/{name}", ["RunTests.*"]) for name in (
-        "test.sh", "run_tests.py", "test_report.py", "quick_tests.py", "changed_files.sh", "clang_tidy.sh", "compile_commands.py", "check_names.py")),
+        "test.sh", "run_tests.py", "test_report.py", "quick_tests.py", "changed_files.sh", "clang_tidy.sh", "compile_commands.py", "check_names.py",
+        "check_sources.sh", "fuzz.sh")),
     ("scripts/export_*", ["cgc_e2e_tests:tests/e2e/exporter_test.cpp", "cgc_e2e_tests:tests/e2e/training_exporter_test.cpp"]),
     ("scripts/openclip_*", ["cgc_e2e_tests:tests/e2e/exporter_test.cpp"]),
     ("scripts/preprocess_*", ["cgc_e2e_tests:tests/e2e/preprocess_test.cpp"]),

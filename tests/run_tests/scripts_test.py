@@ -180,6 +180,14 @@ class Copy(unittest.TestCase):
                 os.kill(pid, 0)
                 time.sleep(0.05)
 
+    @staticmethod
+    def wait_for(condition, ran):
+        """Waits until the condition holds. If the process ends before, the test fails; it would wait for ever."""
+        while not condition():
+            if ran.poll() is not None and not condition():
+                raise AssertionError(f"the process ended with exit status {ran.returncode} before what the test waits for")
+            time.sleep(0.05)
+
     def copy(self, *scripts):
         FOLDER.mkdir(parents=True, exist_ok=True)
         self.root = Path(tempfile.mkdtemp(dir=FOLDER))
@@ -297,9 +305,8 @@ class ClangTidy(Copy):
             log.write_text("")
             ran = subprocess.Popen(["taskset", "--cpu-list", str(min(os.sched_getaffinity(0))), "scripts/clang_tidy.sh", "a.h", "b.h"], cwd=self.root,
                                    start_new_session=True, env=os.environ | {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}"})
-            while interrupted and "b.h" not in log.read_text():
-                time.sleep(0.05)
             if interrupted:
+                self.wait_for(lambda: "b.h" in log.read_text(), ran)
                 os.killpg(ran.pid, signal.SIGTERM)
             self.assertEqual(ran.wait(), -signal.SIGTERM if interrupted else 0)
             return log.read_text().split()
@@ -332,16 +339,18 @@ class Test(Copy):
             (self.root / folder).mkdir()
         (self.root / "key").write_text("key\n")
 
-    def run_it(self, end_by=None):
+    def start(self, *arguments):
+        return subprocess.Popen(["scripts/test.sh", *arguments], cwd=self.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                env=os.environ | {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}"},
+                                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # nohup has it ignored.
+
+    def run_it(self, *arguments, end_by=None):
         """The exit status, the output and the calls of a run, which gets the signal when it fuzzes."""
         log = self.root / "log"
         log.unlink(missing_ok=True)
-        ran = subprocess.Popen(["scripts/test.sh"], cwd=self.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                               env=os.environ | {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}"},
-                               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # nohup has it ignored.
+        ran = self.start(*arguments)
         if end_by:
-            while not (log.exists() and "fuzz.sh --seconds" in log.read_text()):
-                time.sleep(0.05)
+            self.wait_for(lambda: log.exists() and "fuzz.sh --seconds" in log.read_text(), ran)
             ran.send_signal(end_by)
         output, _ = ran.communicate()
         return ran.returncode, output, log.read_text().splitlines()
@@ -369,6 +378,42 @@ class Test(Copy):
         self.assertEqual([row[3] for row in rows if row[0] == "format"], ["0"])
         self.assertEqual(list(self.root.glob("build/tests/release/journal-*")), [])  # The next run begins anew.
         self.assertEqual(self.run_it()[2], everything)
+
+    def test_every_stage_runs_where_others_have_failed(self):
+        (self.root / "go").touch()
+        everything = self.run_it()[2]
+        setup = self.SETUP[:-2]  # Without the builds.
+        self.stand_in("scripts/setup.sh", *setup, 'build() { echo "build $*" >>log; return 4; }', 'build_preset() { echo "build_preset $*" >>log; return 5; }')
+        self.stand_in("scripts/check_sources.sh", "echo check_sources.sh >>log", "exit 6")
+        self.stand_in("scripts/fuzz.sh", 'echo "fuzz.sh $*" >>log', "exit 7")
+        _, output, calls = self.run_it()
+        self.assertEqual(calls, everything)
+        rows = [line.split("\t") for line in output.splitlines() if "\t" in line]
+        self.assertEqual({row[0]: row[3] for row in rows}, {
+            "format": "0", "layers": "6", "build, release": "4", "headers alone": "4", "clang-tidy on changed files": "0", "tests, release": "0",
+            "build, asan": "5", "tests, asan": "0", "build, tsan": "5", "tests, tsan": "0", "seeds of the fuzzer": "7", "fuzzing": "7"})
+        self.assertIn("build, asan: FAILED with status 5", output)
+
+    def test_a_quick_run_has_the_tests_of_the_change(self):
+        self.stand_in("scripts/quick_tests.py", "")
+        (self.root / "scripts/quick_tests.py").write_text("open('log', 'a').write('quick_tests.py\\n')\n")
+        status, _, calls = self.run_it("--quick")
+        self.assertEqual((status, calls), (3, ["clang-format", "check_sources.sh", "quick_tests.py"]))
+
+    def test_a_second_run_waits_for_the_first(self):
+        log, output = self.root / "log", self.root / "output"
+        first = self.start()
+        self.wait_for(lambda: log.exists() and "fuzz.sh --seconds" in log.read_text(), first)
+        calls = log.read_text().splitlines()
+        with output.open("w") as file:
+            second = subprocess.Popen(["scripts/test.sh", "--quick"], cwd=self.root, stdout=file, stderr=file,
+                                      env=os.environ | {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}"})
+        self.wait_for(lambda: "waiting for another run of the tests in this folder" in output.read_text(), second)
+        self.assertEqual(log.read_text().splitlines(), calls)
+        first.terminate()
+        first.communicate()
+        second.communicate()
+        self.assertEqual(log.read_text().splitlines(), [*calls, "clang-format", "check_sources.sh"])
 
     def test_an_interrupted_run_of_other_sources_does_not_go_on(self):
         everything = self.run_it(end_by=signal.SIGTERM)[2]
@@ -442,12 +487,104 @@ class Fuzz(Copy):
             self.stand_in(f"build/asan/bin/cgc_fuzz_{target}", "echo $$ >>begun", "exec sleep 1000")
         ran = subprocess.Popen(["scripts/fuzz.sh", *targets], cwd=self.root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         begun = self.root / "begun"
-        while not begun.exists() or len(begun.read_text().split()) < len(targets):
-            time.sleep(0.05)
+        self.wait_for(lambda: begun.exists() and len(begun.read_text().split()) == len(targets), ran)
         ran.terminate()
         ran.wait()
         for pid in begun.read_text().split():
             self.assert_ended(int(pid))
+
+
+    def fuzzed(self, *arguments):
+        ran = subprocess.run(["scripts/fuzz.sh", *arguments], cwd=self.root, capture_output=True, text=True)
+        return ran.returncode, ran.stdout + ran.stderr
+
+    def test_what_fails(self):
+        self.copy("fuzz.sh")
+        self.stand_in("scripts/setup.sh", *[line for line in self.SETUP if "fail()" not in line], 'fail() { echo "$*" >&2; exit 1; }')
+        for target in ("cgir", "npy", "plan"):
+            (self.root / "build/fuzz/seeds" / target).mkdir(parents=True)
+        (self.root / "build/fuzz/seeds/complete").touch()
+        done = 'echo "#9 DONE   cov: 1"; echo "stat::number_of_executed_units: %s"'
+        self.stand_in("build/asan/bin/cgc_fuzz_npy", done % 150000)
+        for executed, status in ((20000, 0), (19999, 1)):  # That is the number of runs with a seed.
+            self.stand_in("build/asan/bin/cgc_fuzz_cgir", done % executed)
+            self.assertEqual(self.fuzzed("--seed", "1", "cgir", "npy")[0], status)
+            self.assertEqual(self.fuzzed("cgir", "npy")[0], 0)
+        self.stand_in("build/asan/bin/cgc_fuzz_cgir", "echo 'x.cpp:1: runtime error: overflow'", "exit 77")
+        status, output = self.fuzzed("cgir", "npy")
+        self.assertEqual(status, 1)
+        self.assertIn("found something: cgir;", output)
+        self.assertIn("runtime error: overflow", output)
+        self.assertTrue(list((self.root / "build/fuzz/found").glob("cgir-*.log")))
+        for launches, status in (("gather 3\\ncopy 1", 0), ("gather 3\\ncopy 0", 1)):
+            self.stand_in("build/asan/bin/cgc_fuzz_plan", f"printf '{launches}\\n' >$CGC_FUZZ_LAUNCHES", done % 1)
+            self.assertEqual(self.fuzzed("plan")[0], status)
+        self.stand_in("build/asan/bin/cgc_fuzz_plan", done % 1)
+        self.assertEqual(self.fuzzed("plan")[0], 1)  # It has not written them.
+
+
+class Sources(Copy):
+    def test_what_fails(self):
+        self.copy("check_sources.sh")
+        self.stand_in("scripts/check_names.py", "exit 0")
+        text = (self.root / "scripts/check_sources.sh").read_text()
+        folders = {words[1] for words in (line.split() for line in text.splitlines()) if words[:1] in (["layer"], ["lines"])}
+        for folder in folders:
+            (self.root / folder).mkdir(parents=True, exist_ok=True)
+
+        def check():
+            ran = subprocess.run(["scripts/check_sources.sh"], cwd=self.root, capture_output=True, text=True)
+            return ran.returncode, ran.stderr
+
+        self.assertEqual(check(), (0, ""))
+        file = self.root / "passes/a.h"
+        for path, code, message in (("passes/a.h", '#include "ir/graph.h"\n', ""),
+                                    ("passes/a.h", '#include "backend/backend.h"\n', "passes may include only: passes support ir runtime/base\n"),
+                                    ("backend/a.cpp", '#include "runtime/kernels/sm90/wgmma.cuh"\n', "only the host half of runtime/kernels"),
+                                    ("support/a.py", "\n" * 601, "support has more lines than scripts/check_sources.sh allows")):
+            file = self.root / path
+            file.write_text(code)
+            status, errors = check()
+            self.assertEqual(status, bool(message), path)
+            self.assertIn(message, errors)
+            file.unlink()
+        self.stand_in("scripts/check_names.py", "exit 1")
+        self.assertEqual(check()[0], 1)
+
+
+class QuickRun(Copy):
+    """scripts/quick_tests.py with stand-ins for builds and for run_tests.py."""
+
+    def test_what_fails(self):
+        self.copy("quick_tests.py")
+        (self.root / "tests").mkdir()
+        shutil.copy(ROOT / "tests/CMakeLists.txt", self.root / "tests")
+        (self.root / "scripts/run_tests.py").write_text("import sys\nopen('log', 'a').write(' '.join(sys.argv[1:]) + '\\n')\n"
+                                                        "sys.exit(sys.argv[-1] in open('bad').read().split())\n")
+        paths = ["tests/unit/passes/cse_test.cpp", "tests/unit/ir/a_test.cpp", "tuner/tuner.cpp"]
+        for path in paths:
+            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / path).touch()
+        results = self.root / "build/tests/release/results.json"
+        results.parent.mkdir(parents=True)
+        log = self.root / "log"
+
+        def ran(bad="", build=0):
+            log.write_text("")
+            (self.root / "bad").write_text(bad)
+            results.write_text("of an earlier run")
+            self.stand_in("scripts/setup.sh", f'build() {{ echo "build $*" >>log; return {build}; }}')
+            status = subprocess.run([sys.executable, "scripts/quick_tests.py", *paths], cwd=self.root, capture_output=True).returncode
+            self.assertFalse(results.exists())
+            return status, log.read_text().splitlines()
+
+        options = "--exclude-label families --add --entry"
+        calls = ["build cgc_fake_device_tests cgc_ir_tests cgc_passes_tests cgc_tuner_tests", f"{options} cgc_fake_device_tests --entry cgc_tuner_tests",
+                 f"{options} cgc_ir_tests --file {paths[1]}", f"{options} cgc_passes_tests --file {paths[0]}"]
+        self.assertEqual(ran(), (0, calls))
+        for bad in ("cgc_tuner_tests", paths[0], paths[1]):  # The other runs do not hide it.
+            self.assertEqual(ran(bad), (1, calls))
+        self.assertEqual(ran(build=5), (5, calls[:1]))
 
 
 class Quick(unittest.TestCase):
@@ -478,7 +615,7 @@ class Quick(unittest.TestCase):
         self.assertIsNone(self.belong_to("somewhere/gone.cpp"))
 
     def test_scripts_of_the_tests_have_tests(self):
-        for script in ("test.sh", "run_tests.py", "clang_tidy.sh", "changed_files.sh", "compile_commands.py"):
+        for script in ("test.sh", "run_tests.py", "clang_tidy.sh", "changed_files.sh", "compile_commands.py", "check_sources.sh", "fuzz.sh"):
             self.assertEqual(self.belong_to(f"scripts/{script}"), ["RunTests.*"])
 
     def test_a_source_with_cases_in_two_entries_has_both(self):
@@ -486,6 +623,7 @@ class Quick(unittest.TestCase):
 
     def test_a_file_that_nobody_knows_is_an_error(self):
         file = ROOT / "build/unknown.cpp"
+        file.parent.mkdir(exist_ok=True)
         file.touch()
         self.addCleanup(file.unlink)
         with self.assertRaises(LookupError):
