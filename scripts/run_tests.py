@@ -234,7 +234,7 @@ class Run:
                 busy = any(e.running for e in self.entries)
                 for entry in waiting:
                     alone = entry.serial and any(not e.serial and e.cases for e in self.entries)
-                    if alone or not self.is_ready(entry) or (entry.serial and busy) or any(e.serial and e.running for e in self.entries):
+                    if alone or not self.is_ready(entry) or (entry.serial and busy):
                         continue
                     # Whatever --jobs is: the seed alone decides which cases share a process.
                     size = min(MOST_CASES, max(1, len(entry.cases) // 4))

@@ -23,6 +23,9 @@ TEST(Misbehaving, Crashes) {
 TEST(Misbehaving, Exits) {
   exit(0);
 }
+TEST(Misbehaving, DISABLED_DoesNotRun) {
+  abort();
+}
 TEST(Misbehaving, Hangs) {
   std::this_thread::sleep_for(std::chrono::hours(1));
 }
@@ -63,6 +66,9 @@ TEST_F(HangsAtExit, TheProcess) {
 class Sanitized : public testing::Test {};
 TEST_F(Sanitized, GoesOnAfterARace) {
   fprintf(stderr, "WARNING: ThreadSanitizer: data race (pid=1)\n");
+}
+TEST_F(Sanitized, GoesOnAfterUndefinedBehavior) {
+  fprintf(stderr, "ir/a.cpp:12:3: runtime error: signed integer overflow\n");
 }
 TEST_F(Sanitized, PrintsTheNameOfAnotherCase) {
   printf("[ RUN      ] Another.Case\n");

@@ -2,6 +2,7 @@
 """Tests of scripts/run_tests.py: run_tests_test.py PROGRAM FOLDER [CASE...], with the program of bad_cases.cpp."""
 import argparse
 import contextlib
+import fcntl
 import importlib.util
 import io
 import json
@@ -17,7 +18,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM, FOLDER = sys.argv[1], Path(sys.argv[2])
+PROGRAM, FOLDER = os.path.abspath(sys.argv[1]), Path(sys.argv[2]).resolve()
 spec = importlib.util.spec_from_file_location("run_tests", ROOT / "scripts/run_tests.py")
 run_tests = importlib.util.module_from_spec(spec)
 sys.modules["run_tests"] = run_tests
@@ -63,6 +64,7 @@ class RunTests(unittest.TestCase):
             statuses, results, output = run(program, seed=seed)
             self.assertEqual(statuses, wanted)
             self.assertEqual(len(results), len(wanted))
+            self.assertRegex(output, r"(?m)^program: 22 passed, 4 failed, 1 skipped, \d+ s$")
             by_name = {r["case"]: r for r in results}
             self.assertEqual(by_name["Misbehaving.Skips"]["reason"], "the reason of a skip")
             self.assertRegex(by_name["Misbehaving.Fails"]["where"], r"^tests/run_tests/bad_cases.cpp:\d+$")
@@ -104,16 +106,18 @@ class RunTests(unittest.TestCase):
         program.cases = [case for case in program.cases if case.name.startswith("Sanitized")]
         statuses, _, output = run(program)
         self.assertEqual(statuses["Sanitized.GoesOnAfterARace"], "failed")
+        self.assertEqual(statuses["Sanitized.GoesOnAfterUndefinedBehavior"], "failed")
         self.assertEqual(statuses["Sanitized.PrintsTheNameOfAnotherCase"], "passed")
         self.assertIn("data race", output)
 
     def test_a_program_that_does_not_start_fails_its_cases(self):
-        program = entry()
-        count = len(program.cases)
-        program.command = ["/bin/false"]
-        statuses, results, _ = run(program)
-        self.assertEqual(set(statuses.values()), {"failed"})
-        self.assertEqual(len(results), count)
+        for command in ("/bin/false", "/no/such/program"):
+            program = entry()
+            count = len(program.cases)
+            program.command = [command]
+            statuses, results, _ = run(program)
+            self.assertEqual(set(statuses.values()), {"failed"})
+            self.assertEqual(len(results), count)
 
     def test_a_case_without_the_fixture_fails(self):
         program = entry("after", requires=["fixture"])
@@ -242,6 +246,7 @@ class Main(unittest.TestCase):
                                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))  # nohup has it ignored.
         if hang_up_when:
             while not hang_up_when():
+                self.assertIsNone(ran.poll(), "the run has ended before")
                 time.sleep(0.05)
             ran.send_signal(signal.SIGHUP)
         output, errors = ran.communicate()
@@ -289,7 +294,62 @@ class Main(unittest.TestCase):
         self.assertEqual(everywhere, sorted(f"labeled {setting} {one}" for setting in possible))
         sampled = names("--label", "libtorch", "--settings", "sample")
         self.assertEqual(len([name for name in sampled if name.startswith("labeled All")]), 20)
+        self.assertIn(len(sampled) - 20, range(1, 20))  # Of 140.
         self.assertEqual(names("--filter", "*/7", "--settings", run_tests.SETTINGS[0]), [f"labeled {run_tests.SETTINGS[0]} {one}"])
+
+    def writes(self, text, *arguments):
+        """The command of a program that appends the text, expanded by the shell, to the file log when it runs its cases."""
+        return ["/bin/sh", "-c", f'case "$*" in *list_tests*) ;; *) echo "{text}" >>{quoted(self.root)}/log ;; esac; exec {quoted(PROGRAM)} "$@"', "sh",
+                "--gtest_filter=All/*", *arguments]
+
+    def test_a_setting_reaches_the_program(self):
+        text = "$OMP_NUM_THREADS $ATEN_CPU_CAPABILITY $CGC_TEST_VARIANT"
+        self.tests = [self.entry("labeled", self.writes(text), ["gtest", "libtorch"], ENVIRONMENT=["OMP_NUM_THREADS=1"])]
+        setting = "ATEN_CPU_CAPABILITY=default"
+        self.assertEqual(self.run_it("--settings", setting)[0], 0)
+        self.assertEqual(set((self.root / "log").read_text().splitlines()), {f"1 default {setting}"})
+
+    def test_models_in_real_size_run_under_no_setting(self):
+        self.tests = [self.entry("labeled", labels=["gtest", "libtorch"]), self.entry("large", labels=["gtest", "libtorch", "families"])]
+        entries = {r["entry"].split()[0] for r in self.run_it("--filter", "*/7", "--settings", "all")[2]}
+        self.assertEqual(entries, {"labeled"})
+
+    def test_a_serial_entry_runs_alone(self):
+        command = lambda name: ["/bin/sh", "-c", f"echo {name} >>{quoted(self.root)}/log; sleep 0.2; echo {name} >>{quoted(self.root)}/log"]
+        self.tests = [self.entry("serial", command("serial"), [], RUN_SERIAL=True)] + [self.entry(f"plain{i}", command(f"plain{i}"), []) for i in range(4)]
+        self.assertEqual(self.run_it("--jobs", "3")[0], 0)
+        lines = (self.root / "log").read_text().splitlines()
+        self.assertEqual(len(lines), 10)
+        self.assertEqual(lines.index("serial") + 1, len(lines) - 1 - lines[::-1].index("serial"), lines)
+
+    def test_the_limits_of_cases(self):
+        """An entry that is no gtest program is one case, whose limit is that of ctest. Of a program, ctest's is for all its cases."""
+        self.tests += [self.entry("hangs", ["/bin/sh", "-c", "exec sleep 1000"], [], TIMEOUT=0.5), self.entry("large", labels=["gtest", "families"], TIMEOUT=3600)]
+        self.tests[0]["properties"].append({"name": "TIMEOUT", "value": 3600})
+        results = self.run_it("--entry", "hangs")[2]
+        self.assertEqual([(r["entry"], r["status"]) for r in results], [("hangs", "timeout")])
+        self.addCleanup(os.environ.__setitem__, "PATH", os.environ["PATH"])
+        os.environ["PATH"] = f"{self.root}/bin:{os.environ['PATH']}"
+        limits = {e.name: e.seconds for e in run_tests.entries_of("release")}
+        self.assertEqual(limits, {"good": 600, "plain": 600, "hangs": 0.5, "large": 1500})
+
+    def test_a_second_run_waits_for_the_first(self):
+        self.tests = [self.entry("good", self.writes("ran"))]
+        self.run_it("--filter", "*/7")  # Writes the stand-in.
+        log, output = self.root / "log", self.root / "output"
+        lock = (self.root / "build/tests/release/.lock").open("w")
+        self.addCleanup(lock.close)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with output.open("w") as file:
+            ran = subprocess.Popen([sys.executable, "scripts/run_tests.py", "--filter", "*/7"], cwd=self.root, stdout=file, stderr=file,
+                                   env=os.environ | {"PATH": f"{self.root}/bin:{os.environ['PATH']}"})
+        while "waiting for another run of this preset's tests" not in output.read_text():
+            self.assertIsNone(ran.poll(), "it has not waited")
+            time.sleep(0.05)
+        self.assertEqual(log.read_text(), "ran\n")
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        self.assertEqual(ran.wait(), 0)
+        self.assertEqual(log.read_text(), "ran\nran\n")
 
     def test_a_processor_has_the_settings_that_it_can_run(self):
         cpuinfo = self.root / "cpuinfo"
@@ -326,6 +386,15 @@ class Main(unittest.TestCase):
         self.assertEqual(len(shards), 1)
         self.assertGreater(len(shards.pop()), 1)
 
+    def test_another_seed_is_another_order_and_other_shards(self):
+        self.tests = [self.entry("good")]
+        shards = []
+        for seed in ("1", "2", "3"):
+            results = self.run_it("--seed", seed, "--jobs", "1")[2]
+            shards.append([int(r["case"].split("/")[-1]) for r in results[:5]])  # The first one.
+        self.assertEqual(len({frozenset(shard) for shard in shards}), 3, shards)
+        self.assertNotEqual(shards, [sorted(shard) for shard in shards])
+
     def test_added_results_are_kept(self):
         self.tests.append(self.entry("bad", [PROGRAM, "--gtest_filter=Misbehaving.Fails"]))
         self.run_it("--entry", "bad")
@@ -361,6 +430,16 @@ class Main(unittest.TestCase):
         self.assertEqual(run_tests.key_of(), key)
         (self.root / "scripts/new.py").write_text("a source")
         self.assertNotEqual(run_tests.key_of(), key)
+        (self.root / "scripts/new.py").unlink()
+        source = self.root / "scripts/run_tests.py"
+        text = source.read_text()
+        source.write_text(text + "# Changed.")
+        self.assertNotEqual(run_tests.key_of(), key)
+        source.write_text(text)
+        self.assertEqual(run_tests.key_of(), key)
+        key = run_tests.key_of("release")
+        (self.root / "build/release/bin/program").write_text("a new program")
+        self.assertNotEqual(run_tests.key_of("release"), key)
 
     def test_an_interrupted_run_goes_on_with_its_own_selection(self):
         """A run of another selection neither takes its results nor loses them."""
