@@ -120,12 +120,14 @@ class RunTests(unittest.TestCase):
             self.assertEqual(len(results), count)
 
     def test_a_case_without_the_fixture_fails(self):
-        program = entry("after", requires=["fixture"])
-        count = len(program.cases)
-        broken = entry("fixture", ["/bin/false"], [], sets_up=["fixture"])
-        statuses, _, _ = run(program, broken)
-        self.assertEqual(set(statuses.values()), {"failed"})
-        self.assertEqual(len(statuses), count + 1)
+        for command in ("/bin/false", "/no/such/program"):
+            program = entry("after", requires=["fixture"])
+            count = len(program.cases)
+            broken = entry("fixture", [command], [], sets_up=["fixture"])
+            statuses, _, output = run(program, broken)
+            self.assertEqual(set(statuses.values()), {"failed"})
+            self.assertEqual(len(statuses), count + 1)
+            self.assertEqual(output.count("fixture 'fixture' failed"), count)
 
     def test_an_interrupted_run_goes_on(self):
         program = entry()
@@ -200,6 +202,13 @@ class RunTests(unittest.TestCase):
         log = (FOLDER / "failed/program._at_exit_of_a_shard_.log").read_text()
         self.assertIn("exit status 23", log)
         self.assertIn("exit status 1\n", log)
+
+    def test_two_cases_of_one_name_are_an_error(self):
+        """Their results could not be told apart."""
+        cases = json.dumps({"testsuites": [{"name": "A", "testsuite": [{"name": "B", "file": "a.cpp", "line": 1}] * 2}]})
+        program = entry(command=["/bin/sh", "-c", f'echo {shlex.quote(cases)} >"${{2#--gtest_output=json:}}"', "sh"])
+        self.assertEqual([case.name for case in program.cases], [run_tests.NOT_LISTED])
+        self.assertEqual(program.problem, "name each parameter once, in letters and digits: A.B\n")
 
     def test_a_program_that_hangs_before_it_lists_its_cases_fails(self):
         self.addCleanup(setattr, run_tests, "SECONDS_TO_LIST", run_tests.SECONDS_TO_LIST)
@@ -540,4 +549,4 @@ class Main(unittest.TestCase):
         self.assertRegex(output.splitlines()[-1], r"^run_tests: .*build.*: Not a directory$")
 
 
-unittest.main(argv=["tests", *sys.argv[3:]])
+unittest.main(argv=["tests", *sys.argv[3:]], verbosity=2)  # A test that hangs is the last line.

@@ -290,6 +290,23 @@ class ClangTidy(Copy):
             self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (status, output, errors))
 
 
+    def test_of_a_large_change_it_checks_files_of_every_folder(self):
+        self.copy("clang_tidy.sh", "compile_commands.py")
+        (self.root / "build/release").mkdir(parents=True)
+        (self.root / "build/release/compile_commands.json").write_text("[]")
+        self.stand_in("bin/clang-tidy-19", 'echo "${@: -1}" >>log')
+        self.stand_in("scripts/changed_files.sh", "ls *.h")
+        files = [f"{i:03}.h" for i in range(120)]
+        for file in files:
+            (self.root / file).touch()
+        path = {"env": os.environ | {"PATH": f"{self.root / 'bin'}:{os.environ['PATH']}"}}
+        ran = subprocess.run(["scripts/clang_tidy.sh"], cwd=self.root, capture_output=True, text=True, **path)
+        self.assertEqual((ran.returncode, ran.stdout), (0, "clang-tidy: 60 of 120 changed files; clang_tidy.sh FILE... checks others\n"))
+        self.assertEqual(sorted((self.root / "log").read_text().split()), files[::2])
+        (self.root / "log").unlink()
+        subprocess.run(["scripts/clang_tidy.sh", *files], cwd=self.root, check=True, **path)
+        self.assertEqual(sorted((self.root / "log").read_text().split()), files)
+
     def test_an_interrupted_run_goes_on(self):
         self.copy("clang_tidy.sh", "compile_commands.py")
         (self.root / "build/release").mkdir(parents=True)
@@ -382,6 +399,7 @@ class Test(Copy):
     def test_every_stage_runs_where_others_have_failed(self):
         (self.root / "go").touch()
         everything = self.run_it()[2]
+        self.assertEqual([call.split()[-1] for call in everything if "--settings sample" in call], ["large"])
         setup = self.SETUP[:-2]  # Without the builds.
         self.stand_in("scripts/setup.sh", *setup, 'build() { echo "build $*" >>log; return 4; }', 'build_preset() { echo "build_preset $*" >>log; return 5; }')
         self.stand_in("scripts/check_sources.sh", "echo check_sources.sh >>log", "exit 6")
@@ -653,4 +671,4 @@ class Quick(unittest.TestCase):
         self.assertIn("cgc_session_tests_on_fake:tests/unit/runtime", self.belong_to("tests/unit/runtime/sample_plan.h"))
 
 
-unittest.main(argv=["tests", *sys.argv[2:]])
+unittest.main(argv=["tests", *sys.argv[2:]], verbosity=2)  # A test that hangs is the last line.
