@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cgc::test {
@@ -24,7 +25,8 @@ inline std::string quoted(const std::filesystem::path &path) {
 /// Runs `script` with `arguments`, and then writes the file `done`. Does nothing if that is newer
 /// than the script, `more` sources, the exporters with their data, and the packages of .venv. Paths
 /// of sources are relative to the repository. Tests run as parallel processes: one runs the script,
-/// the others wait. Throws if the script fails.
+/// the others wait. Throws if the script fails. Whichever case comes first, the models are those of
+/// the machine: the script runs without the setting of LibTorch in CGC_TEST_VARIANT.
 inline void makeOnce(const std::filesystem::path &done, const std::string &script,
                      const std::string &arguments, const std::vector<std::string> &more = {}) {
   namespace fs = std::filesystem;
@@ -47,9 +49,12 @@ inline void makeOnce(const std::filesystem::path &done, const std::string &scrip
   const bool fresh = fs::exists(done) && std::ranges::all_of(sources, [&](const fs::path &source) {
                        return fs::last_write_time(source) <= fs::last_write_time(done);
                      });
-  const std::string command = quoted(sourceDir() / ".venv/bin/python") + " " +
-                              quoted(sourceDir() / script) + " " + arguments + " >&2 && touch " +
-                              quoted(done);
+  std::string variable = "CGC_TEST_VARIANT";
+  if (const char *variant = std::getenv(variable.c_str()))
+    variable = std::string(variant).substr(0, std::string_view(variant).find('='));
+  const std::string command =
+      "env -u " + variable + " " + quoted(sourceDir() / ".venv/bin/python") + " " +
+      quoted(sourceDir() / script) + " " + arguments + " >&2 && touch " + quoted(done);
   const int status = fresh ? 0 : std::system(command.c_str());
   close(lock);
   if (status != 0)
