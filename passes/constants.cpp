@@ -5,6 +5,7 @@
 
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 #include <cstring>
 
@@ -80,10 +81,20 @@ bool isConstant(ir::Value *value) {
 }
 
 bool dependsOnParametersOnly(const ir::Value *value) {
-  const ir::Node &node = *value->node();
-  return (node.kind() == ir::NodeKind::GetAttr && !readsState(node)) ||
-         (node.kind() == ir::NodeKind::CallFunction && ir::hasTrait(node.op(), ir::kPure) &&
-          allInputs(node, [](const ir::Value *input) { return dependsOnParametersOnly(input); }));
+  llvm::SmallPtrSet<const ir::Value *, 16> seen = {value}; // Looked up, never iterated.
+  llvm::SmallVector<const ir::Value *, 16> pending = {value};
+  while (!pending.empty()) {
+    const ir::Node &node = *pending.pop_back_val()->node();
+    if (node.kind() == ir::NodeKind::GetAttr && !readsState(node))
+      continue;
+    if (node.kind() != ir::NodeKind::CallFunction || !ir::hasTrait(node.op(), ir::kPure))
+      return false;
+    node.forEachInput([&](const ir::Value *input) {
+      if (seen.insert(input).second)
+        pending.push_back(input);
+    });
+  }
+  return true;
 }
 
 bool dependsOnParametersOnly(const ir::Arg &arg) {
