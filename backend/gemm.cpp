@@ -48,6 +48,25 @@ std::optional<GemmProblem::Layout> layoutOf(const TensorRef &matrix, bool mayBeT
                              transposed};
 }
 
+/// The layout of images or of W of a convolution, which is dense and not empty; nothing if it is
+/// neither. Its stride is the number of channels.
+std::optional<GemmProblem::Layout> denseLayoutOf(const TensorRef &tensor) {
+  uint64_t elements = 1;
+  for (size_t i = tensor.sizes.size(); i-- > 0; elements *= uint64_t(tensor.sizes[i]))
+    if (tensor.sizes[i] == 0 || (tensor.sizes[i] != 1 && tensor.strides[i] != int64_t(elements)))
+      return std::nullopt;
+  if (tensor.sizes.size() != 4)
+    return std::nullopt;
+  return GemmProblem::Layout{tensor.sizes[3], alignmentOf(kBufferAlignment | tensor.slot.offset)};
+}
+
+std::string sizesText(llvm::ArrayRef<int64_t> sizes, const char *separator) {
+  std::string text;
+  for (const int64_t size : sizes)
+    text += (text.empty() ? "" : separator) + std::to_string(size);
+  return text;
+}
+
 std::string matrixText(int64_t rows, int64_t columns, const GemmProblem::Layout &at) {
   std::string text = "[" + std::to_string(rows) + "," + std::to_string(columns) + "]";
   if (at.transposed)
@@ -103,7 +122,8 @@ bool fitsLibrary(const GemmProblem &problem) {
   const GemmProblem::Epilogue &epilogue = problem.epilogue;
   const bool fitsY =
       !problem.yDType || (problem.yDType == DType::F32 && epilogue == GemmProblem::Epilogue());
-  return fitsY && !epilogue.normEps && !epilogue.xSums && !epilogue.sgdWeightDecay &&
+  return fitsY && !epilogue.normEps && !epilogue.windows && !epilogue.xSums &&
+         !epilogue.sgdWeightDecay &&
          (problem.dtype == DType::F16 || problem.dtype == DType::BF16 ||
           problem.dtype == DType::F32);
 }
@@ -114,7 +134,9 @@ std::optional<GemmProblem> gemmProblem(const GemmOperands<TensorRef> &operands,
                                        GemmProblem::Epilogue epilogue) {
   const TensorRef &x = operands.x, &w = operands.w, &y = operands.y;
   const auto &residual = operands.residual;
-  const auto layoutX = layoutOf(x, true), layoutW = layoutOf(w, true), layoutY = layoutOf(y, false),
+  const auto &windows = epilogue.windows;
+  const auto layoutX = windows ? denseLayoutOf(x) : layoutOf(x, true),
+             layoutW = windows ? denseLayoutOf(w) : layoutOf(w, true), layoutY = layoutOf(y, false),
              layoutResidual = residual ? layoutOf(*residual, false) : GemmProblem::Layout();
   if (!layoutX || !layoutW || !layoutY || !layoutResidual || w.dtype != x.dtype ||
       (residual && residual->dtype != x.dtype))
@@ -123,23 +145,41 @@ std::optional<GemmProblem> gemmProblem(const GemmOperands<TensorRef> &operands,
   epilogue.residual = residual.has_value();
   epilogue.rowStatistics = operands.yStatistics.has_value();
   epilogue.xSums = operands.xSums.has_value();
-  return GemmProblem{.dtype = x.dtype,
-                     .yDType = y.dtype == x.dtype ? std::nullopt : std::optional(y.dtype),
-                     .m = x.sizes[0],
-                     .n = w.sizes[0],
-                     .k = x.sizes[1],
-                     .x = *layoutX,
-                     .w = *layoutW,
-                     .y = *layoutY,
-                     .residual = *layoutResidual,
-                     .epilogue = epilogue};
+  GemmProblem problem{.dtype = x.dtype,
+                      .yDType = y.dtype == x.dtype ? std::nullopt : std::optional(y.dtype),
+                      .m = x.sizes[0],
+                      .n = w.sizes[0],
+                      .k = x.sizes[1],
+                      .x = *layoutX,
+                      .w = *layoutW,
+                      .y = *layoutY,
+                      .residual = *layoutResidual,
+                      .epilogue = epilogue};
+  if (windows) {
+    problem.m = y.sizes[0];
+    problem.k = convK(*windows, x.sizes[3]);
+    std::ranges::copy(x.sizes, problem.images.begin());
+  }
+  return problem;
 }
 
 std::string describe(const GemmProblem &p) {
   const GemmProblem::Epilogue &epilogue = p.epilogue;
-  std::string text = std::string(epilogue.normEps ? "gemm_norm " : "gemm ") +
-                     std::string(dtypeName(p.dtype)) + " " + matrixText(p.m, p.k, p.x) + " x " +
-                     matrixText(p.n, p.k, p.w);
+  std::string text = std::string(epilogue.windows   ? "conv "
+                                 : epilogue.normEps ? "gemm_norm "
+                                                    : "gemm ") +
+                     std::string(dtypeName(p.dtype)) + " ";
+  if (const auto &windows = epilogue.windows) {
+    text += "[" + sizesText(p.images, ",") + "] to " + sizesText(windows->result, "x") + "x" +
+            std::to_string(p.n);
+    for (const auto &[name, of] : {std::pair("kernel", windows->kernel),
+                                   {"stride", windows->stride},
+                                   {"padding", windows->padding},
+                                   {"dilation", windows->dilation}})
+      text += std::string(", ") + name + " " + sizesText(of, "x");
+  } else {
+    text += matrixText(p.m, p.k, p.x) + " x " + matrixText(p.n, p.k, p.w);
+  }
   const std::string y = matrixText(p.m, p.n, p.y);
   if (p.yDType)
     text += ", to " + std::string(dtypeName(*p.yDType)) + " " + y;

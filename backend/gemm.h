@@ -6,6 +6,7 @@
 #include "runtime/kernels/gemm/gemm.h"
 #include "runtime/kernels/pointwise/activation.h"
 
+#include <array>
 #include <optional>
 #include <string>
 #include <variant>
@@ -13,9 +14,10 @@
 
 namespace cgc::backend {
 
-/// y = activation(normalize(x) w^T + bias) + residual, without the operands' places. x is [M,K], w
-/// is [N,K], y and the residual are [M,N]. x, w, the bias and the residual have the element type
-/// `dtype`. Two GEMMs of a bucket with equal problems can be computed in the same way.
+/// y = activation(normalize(x) w^T + bias) + residual, or a convolution, without the operands'
+/// places. x is [M,K], w is [N,K], y and the residual are [M,N]. x, w, the bias and the residual
+/// have the element type `dtype`. Two GEMMs of a bucket with equal problems can be computed in the
+/// same way.
 struct GemmProblem {
   /// Where a matrix lies.
   struct Layout {
@@ -37,12 +39,17 @@ struct GemmProblem {
     /// The product and the sums are gradients of a weight and a bias, and the results are these
     /// after a step of SGD with this weight decay.
     std::optional<double> sgdWeightDecay = {};
+    /// The operand x is images, dense [images, height, width, channels]; the rows of X are their
+    /// windows. w is dense [N, kernel height, kernel width, channels]. K is convK(). The
+    /// residual is added before the activation.
+    std::optional<ConvWindows> windows = {};
     bool operator==(const Epilogue &) const = default;
   };
 
   DType dtype = DType::F16;
   std::optional<DType> yDType = {}; ///< That of y if it is another one.
   int64_t m = 0, n = 0, k = 0;
+  std::array<int64_t, 4> images = {}; ///< Their sizes, with epilogue.windows.
   Layout x, w, y;
   Layout residual; ///< Only with epilogue.residual.
   Epilogue epilogue;
@@ -52,7 +59,8 @@ struct GemmProblem {
   bool operator==(const GemmProblem &) const = default;
 };
 
-/// "gemm f16 [77,768] x [3072,768], bias, activation 1": equal for equal problems only.
+/// "gemm f16 [77,768] x [3072,768], bias, activation 1", or "conv f16 [1,56,56,64] to 56x56x64,
+/// kernel 3x3, stride 1x1, padding 1x1, dilation 1x1": equal for equal problems only.
 std::string describe(const GemmProblem &problem);
 
 /// The operands of a GEMM: a Place each while a bucket is lowered, a TensorId in a record.
@@ -90,9 +98,9 @@ template <class T, class Map> auto mapOperands(const GemmOperands<T> &from, Map 
 }
 
 /// The problem of these operands, of which `epilogue` has what they do not say: the activation, the
-/// eps and the weight decay. Nothing if x, w, y or the residual is no matrix whose rows, or those
-/// of its transpose for x and w, are dense and apart; or if x and w, or x and the residual, differ
-/// in element type.
+/// eps, the weight decay and the windows. Nothing if x, w, y or the residual is no matrix whose
+/// rows, or those of its transpose for x and w, are dense and apart; or if x and w, or x and the
+/// residual, differ in element type.
 std::optional<GemmProblem> gemmProblem(const GemmOperands<TensorRef> &operands,
                                        GemmProblem::Epilogue epilogue);
 

@@ -102,7 +102,9 @@ double gemmClocks(const GemmProblem &problem, const GemmKernelChoice &choice,
 
 std::vector<GemmKernelChoice> rankedKernels(const GemmProblem &p, int64_t multiprocessors) {
   std::vector<std::pair<double, GemmKernelChoice>> choices;
-  for (const GemmTile &tile : p.epilogue.normEps ? gemmNormTiles() : gemmTiles()) {
+  for (const GemmTile &tile : p.epilogue.windows   ? convTiles()
+                              : p.epilogue.normEps ? gemmNormTiles()
+                                                   : gemmTiles()) {
     if (p.m <= kNonPersistentMaxM && tile.persistent)
       continue;
     for (const uint32_t memory : {kSharedOfHalf, kGemmMaxSharedBytes}) {

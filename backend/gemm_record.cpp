@@ -1,5 +1,5 @@
-// Encodes and decodes the records that compute a GEMM: launches of gemm_*, gemm_norm_*, gemm_f32_*
-// and gemm_sgd_f32_*, and calls of cublaslt.matmul.
+// Encodes and decodes the records that compute a GEMM: launches of gemm_*, gemm_norm_*, conv_*,
+// gemm_f32_* and gemm_sgd_f32_*, and calls of cublaslt.matmul.
 #include "backend/gemm_record.h"
 
 #include "runtime/kernels/gemm/gemm_f32.h"
@@ -14,7 +14,7 @@ namespace {
 template <class T> struct OptionalOperands {
   std::vector<std::optional<T> GemmOperands<T>::*> reads, writes;
 };
-/// Those of gemm_sgd_f32_*, gemm_f32_*, gemm_norm_* or gemm_*.
+/// Those of gemm_sgd_f32_*, gemm_f32_*, gemm_norm_*, or gemm_* and conv_*.
 template <class T>
 OptionalOperands<T> optionalOperandsOf(const GemmProblem::Epilogue &epilogue, bool isF32) {
   using O = GemmOperands<T>;
@@ -78,8 +78,10 @@ std::optional<GemmRecord> decode(const KernelLaunch &launch, const Bucket &bucke
     // A grid is also that for a GPU with as many SMs as the grid has CTAs.
     choice = GemmKernelChoice{*kernel, kernel->tile->stagesIn(launch.sharedBytes), launch.grid[0]};
     epilogue.activation = Activation(GemmNumbers::of(launch.ints).activation);
-    if (kernel->tile->normalizes)
+    if (kernel->tile->form == GemmForm::Norm)
       epilogue.normEps = launch.floats[0];
+    if (kernel->tile->form == GemmForm::Conv)
+      epilogue.windows = ConvWindows::of(launch.ints);
   }
   if (!choice || launch.reads[kGemmX] == kNoTensor || launch.reads[kGemmW] == kNoTensor ||
       launch.writes[kGemmY] == kNoTensor)
@@ -143,6 +145,8 @@ KernelLaunch gemmLaunch(const GemmProblem &problem, const GemmChoice &choice) {
   const auto ints =
       GemmNumbers{problem.m, problem.n, problem.k, int64_t(problem.epilogue.activation)}.ints();
   launch.ints.assign(ints.begin(), ints.end());
+  if (const auto &windows = problem.epilogue.windows)
+    std::ranges::copy(windows->ints(), std::back_inserter(launch.ints));
   if (problem.epilogue.normEps)
     launch.floats = {*problem.epilogue.normEps};
   return launch;

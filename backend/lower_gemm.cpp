@@ -23,11 +23,13 @@ std::optional<Place> asMatrix(Place place) {
   return place.sizes.size() < 2 ? std::nullopt : mergeLeading(place, 2);
 }
 
-/// The operands with x, y and the residual as matrices. Nothing if one of them is none.
-std::optional<GemmPlaces> matricesOf(GemmPlaces operands) {
-  const auto x = asMatrix(operands.x), y = asMatrix(operands.y),
+/// The operands with x, unless it is `images`, y and the residual as matrices. Nothing if one of
+/// them is none.
+std::optional<GemmPlaces> matricesOf(GemmPlaces operands, bool images) {
+  const auto x = images ? std::optional(operands.x) : asMatrix(operands.x),
+             y = asMatrix(operands.y),
              residual = operands.residual ? asMatrix(*operands.residual) : std::nullopt;
-  if (!x || !y || operands.w.sizes.size() != 2 ||
+  if (!x || !y || operands.w.sizes.size() != (images ? 4 : 2) ||
       operands.residual.has_value() != residual.has_value())
     return std::nullopt;
   operands.x = *x;
@@ -75,9 +77,10 @@ std::optional<ChosenGemm> choose(const GemmPlaces &operands, const GemmProblem::
                                  GemmUse use, const BucketBuilder &builder) {
   if (builder.target() != DeviceKind::Cuda)
     return std::nullopt;
-  auto matrices = matricesOf(operands);
+  auto matrices = matricesOf(operands, epilogue.windows.has_value());
   auto problem = matrices ? gemmProblem(mapOperands(*matrices, tensorAt), epilogue) : std::nullopt;
-  if (!problem && operands.residual) { // It may be no matrix: y has no statistics before it.
+  if (!problem && operands.residual &&
+      !epilogue.windows) { // It may be no matrix: y has no statistics before it.
     GemmPlaces others = operands;
     others.residual.reset();
     others.yStatistics.reset();
@@ -142,6 +145,24 @@ void callLinear(const GemmPlaces &p, BucketBuilder &builder) {
     builder.callInto("aten::addmm", "out", {bias(), a, b, int64_t{1}, int64_t{1}}, *y);
   else
     builder.callInto("aten::mm", "out", {a, b}, *y);
+}
+
+void callConvolution(const GemmPlaces &p, const ConvWindows &windows, int64_t groups,
+                     BucketBuilder &builder) {
+  const auto channelsSecond = [](Place place) {
+    for (auto *dims : {&place.sizes, &place.strides})
+      *dims = {(*dims)[0], (*dims)[3], (*dims)[1], (*dims)[2]};
+    return place;
+  };
+  const auto pair = [](const std::array<int64_t, 2> &of) {
+    return AtenArg(std::vector<int64_t>(of.begin(), of.end()));
+  };
+  builder.callThenCopy("aten::conv2d", "",
+                       {builder.tensor(channelsSecond(p.x)), builder.tensor(channelsSecond(p.w)),
+                        p.bias ? AtenArg(builder.tensor(*p.bias)) : AtenArg(NoneArg{}),
+                        pair(windows.stride), pair(windows.padding), pair(windows.dilation),
+                        groups},
+                       {channelsSecond(p.y)});
 }
 
 } // namespace cgc::backend

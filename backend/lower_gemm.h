@@ -8,7 +8,8 @@
 namespace cgc::backend {
 
 /// The operands of an op: x is [..., K], w [N, K], the bias [N], y and the residual are [..., N]. x
-/// and w may be transposed matrices. Row statistics are those of ir/ops/row_statistics_rules.h.
+/// and w may be transposed matrices, or those of a convolution (GemmProblem::Epilogue::windows).
+/// Row statistics are those of ir/ops/row_statistics_rules.h.
 using GemmPlaces = GemmOperands<Place>;
 
 /// The part of an epilogue that the record does not fuse. The caller applies it to y in place: the
@@ -36,5 +37,9 @@ bool lowersToGemm(const GemmPlaces &operands, const GemmProblem::Epilogue &epilo
 
 /// Adds the calls of LibTorch for y = x w^T + bias, which compute what lowerGemm() does not.
 void callLinear(const GemmPlaces &operands, BucketBuilder &builder);
+/// Likewise for y = the convolution of the images x with w + bias. LibTorch reads and writes images
+/// with dense channels as they lie.
+void callConvolution(const GemmPlaces &operands, const ConvWindows &windows, int64_t groups,
+                     BucketBuilder &builder);
 
 } // namespace cgc::backend

@@ -2,8 +2,6 @@
 #include "ir/ops/linear_rules.h"
 #include "ir/ops/row_statistics_rules.h"
 
-#include "llvm/ADT/StringSwitch.h"
-
 namespace cgc::ir {
 namespace {
 
@@ -16,23 +14,9 @@ Status inferCgcLinear(const InferArgs &args, rules::Results &results) {
   return rules::addRowStatistics(args, results);
 }
 
-Value *activated(OpBuilder &b, Value *x, llvm::StringRef activation) {
-  if (activation == "none")
-    return x;
-  if (activation == "gelu_tanh")
-    return b.call(OpKind::Gelu, {x, "tanh"});
-  const OpKind op = llvm::StringSwitch<OpKind>(activation)
-                        .Case("gelu", OpKind::Gelu)
-                        .Case("quick_gelu", OpKind::CgcQuickGelu)
-                        .Case("silu", OpKind::Silu)
-                        .Case("relu", OpKind::Relu)
-                        .Case("tanh", OpKind::Tanh);
-  return b.callNode(op, {x})->result();
-}
-
 Result<Values> defineCgcLinear(OpBuilder &b) {
   Value *product = b.call(OpKind::Linear, {b.arg("input"), b.arg("weight"), b.arg("bias")});
-  Value *y = activated(b, product, b.args().str("activation"));
+  Value *y = rules::activated(b, product, b.args().str("activation"));
   Values values{b.arg("residual").isNone() ? y : b.add(y, b.arg("residual"))};
   rules::defineRowStatistics(b, values);
   return values;

@@ -193,22 +193,26 @@ protected:
   /// Expects element `i` of y to be the epilogue's result for `sum`, which includes the bias and is
   /// known up to `error`.
   static void expectElement(const HostTensor &y, uint64_t i, const Numbers &p, const Variant &v,
-                            double sum, double error) {
+                            double sum, double error, bool residualFirst = false) {
     double value = sum;
     const auto round = [&] {
       error += rounding(p.dtype) * (std::abs(value) + error) + smallest(p.dtype);
     };
+    const auto addResidual = [&] {
+      value += p.residual[i];
+      round();
+    };
     round();
+    if (v.residual && residualFirst)
+      addResidual();
     if (v.activation != Activation::None) {
       value = activate(v.activation, value);
       // GELU has the largest slope of all activations, and the largest error.
       error = 1.13 * error + (v.activation == Activation::Gelu ? kGeluError : 1e-6);
       round();
     }
-    if (v.residual) {
-      value += p.residual[i];
-      round();
-    }
+    if (v.residual && !residualFirst)
+      addResidual();
     ASSERT_NEAR(y.at(i), value, error) << "row " << i / p.n << " column " << i % p.n;
   }
 };

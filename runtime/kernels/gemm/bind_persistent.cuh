@@ -37,15 +37,15 @@ inline Result<uint32_t> clustersAtOnce(const void *function, const LaunchView &l
   return uint32_t(count);
 }
 
-template <class T, int kTileM, bool kNorm>
+template <class T, int kTileM, GemmForm kForm>
 Result<KernelParameters> bindPersistent(const LaunchView &launch, const LaunchAddresses &at) {
   constexpr DType dtype = kDTypeOf<T>;
-  constexpr GemmTile tile{"", kPersistentTileN, kTileM, 1, true, kNorm};
+  constexpr GemmTile tile{"", kPersistentTileN, kTileM, 1, true, kForm};
   constexpr Clusters kClusters = kClustersOf<kTileM>;
   static_assert(kClusters == Clusters::Pairs ||
                 PersistentShape<kTileM, kClusters>::kCtas == kWideClusterCtas);
   const GemmLaunch l = *checkGemm(launch, dtype, tile);
-  CGC_ASSIGN_OR_RETURN(GemmParameters<T> p, (gemmParameters<T, kNorm>(launch, at, l)));
+  CGC_ASSIGN_OR_RETURN(GemmParameters<T> p, (gemmParameters<T, kForm>(launch, at, l)));
   CGC_ASSIGN_OR_RETURN(p.yTiles, tensorMap(at.writes[kGemmY], dtype, l.y));
   if (p.residual) {
     CGC_ASSIGN_OR_RETURN(p.residualTiles, tensorMap(at.reads[kGemmResidual], dtype, l.residual));
@@ -62,7 +62,7 @@ Result<KernelParameters> bindPersistent(const LaunchView &launch, const LaunchAd
   } else {
     const auto function = [](auto *kernel) { return reinterpret_cast<const void *>(kernel); };
     CGC_ASSIGN_OR_RETURN(const uint32_t atOnce,
-                         clustersAtOnce(function(&gemmPersistent<T, kTileM, kNorm, Clusters::Wide>),
+                         clustersAtOnce(function(&gemmPersistent<T, kTileM, kForm, Clusters::Wide>),
                                         launch, PersistentShape<kTileM, kClusters>::kCtas));
     const auto schedule = tile.schedule(l.m, l.n, launch.grid[0], atOnce);
     p.tiles = tilesOf(schedule.clusterRows, GemmTile::tilesOf(tilesN, 2), 0);
@@ -71,7 +71,7 @@ Result<KernelParameters> bindPersistent(const LaunchView &launch, const LaunchAd
     KernelParameters parameters(p);
     parameters.tail.blocks = 2 * schedule.pairs;
     if (p.tailTiles.count > 0)
-      parameters.tail.function = function(&gemmPersistent<T, kTileM, kNorm, Clusters::Tail>);
+      parameters.tail.function = function(&gemmPersistent<T, kTileM, kForm, Clusters::Tail>);
     return parameters;
   }
 }

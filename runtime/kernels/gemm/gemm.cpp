@@ -1,4 +1,4 @@
-// The tables of tiles, and the check of gemm_* and gemm_norm_*.
+// The tables of tiles, and the check of gemm_*, gemm_norm_* and conv_*.
 #include "runtime/kernels/gemm/gemm.h"
 
 #include "runtime/kernels/kernel_checks.h"
@@ -15,10 +15,19 @@ namespace {
 constexpr GemmTile kTiles[] = {
 #include "runtime/kernels/gemm/tiles.def"
 };
-#define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS) {#N "x" #M "_" #SPLIT_K, N, M, SPLIT_K, false, true},
-#define CGC_GEMM_PERSISTENT(M) {"128x" #M "_persistent", kPersistentTileN, M, 1, true, true},
+#define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS)                                                         \
+  {#N "x" #M "_" #SPLIT_K, N, M, SPLIT_K, false, GemmForm::Norm},
+#define CGC_GEMM_PERSISTENT(M)                                                                     \
+  {"128x" #M "_persistent", kPersistentTileN, M, 1, true, GemmForm::Norm},
 constexpr GemmTile kNormTiles[] = {
 #include "runtime/kernels/gemm/norm_tiles.def"
+};
+#define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS)                                                         \
+  {#N "x" #M "_" #SPLIT_K, N, M, SPLIT_K, false, GemmForm::Conv},
+#define CGC_GEMM_PERSISTENT(M)                                                                     \
+  {"128x" #M "_persistent", kPersistentTileN, M, 1, true, GemmForm::Conv},
+constexpr GemmTile kConvTiles[] = {
+#include "runtime/kernels/gemm/conv_tiles.def"
 };
 
 /// The rows of kernels.def for a tile.
@@ -35,6 +44,11 @@ constexpr TileRows kRows[] = {
 #define CGC_GEMM_PERSISTENT(M) CGC_GEMM_ROWS(gemm_norm, 128x##M##_persistent)
 constexpr TileRows kNormRows[] = {
 #include "runtime/kernels/gemm/norm_tiles.def"
+};
+#define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS) CGC_GEMM_ROWS(conv, N##x##M##_##SPLIT_K)
+#define CGC_GEMM_PERSISTENT(M) CGC_GEMM_ROWS(conv, 128x##M##_persistent)
+constexpr TileRows kConvRows[] = {
+#include "runtime/kernels/gemm/conv_tiles.def"
 };
 #undef CGC_GEMM_ROWS
 
@@ -63,13 +77,19 @@ std::span<const GemmTile> gemmNormTiles() {
   return kNormTiles;
 }
 
+std::span<const GemmTile> convTiles() {
+  return kConvTiles;
+}
+
 const Kernel &GemmKernel::row() const {
-  const TileRows &rows = tile->normalizes ? kNormRows[tile - kNormTiles] : kRows[tile - kTiles];
+  const TileRows &rows = tile->form == GemmForm::Norm   ? kNormRows[tile - kNormTiles]
+                         : tile->form == GemmForm::Conv ? kConvRows[tile - kConvTiles]
+                                                        : kRows[tile - kTiles];
   return kernelOf(dtype == DType::F16 ? rows.f16 : rows.bf16);
 }
 
 std::optional<GemmKernel> gemmKernelOf(const Kernel &row) {
-  for (const std::span<const GemmTile> tiles : {gemmTiles(), gemmNormTiles()})
+  for (const std::span<const GemmTile> tiles : {gemmTiles(), gemmNormTiles(), convTiles()})
     for (const GemmTile &tile : tiles)
       for (const DType dtype : {DType::F16, DType::BF16})
         if (const GemmKernel kernel{dtype, &tile}; &kernel.row() == &row)
@@ -101,8 +121,10 @@ Result<GemmLaunch> checkGemm(const LaunchView &launch, DType dtype, const GemmTi
   const OperandView &x = launch.reads[kGemmX], &w = launch.reads[kGemmW],
                     &bias = launch.reads[kGemmBias], &y = launch.writes[kGemmY],
                     &yStatistics = launch.writes[kGemmYStatistics];
-  const OperandView residual = tile.normalizes ? OperandView() : launch.reads[kGemmResidual];
-  const auto xStride = rowStrideOf(x, dtype, m, k), wStride = rowStrideOf(w, dtype, n, k),
+  const bool normalizes = tile.form == GemmForm::Norm, isConv = tile.form == GemmForm::Conv;
+  const OperandView residual = normalizes ? OperandView() : launch.reads[kGemmResidual];
+  const auto xStride = isConv ? k : rowStrideOf(x, dtype, m, k),
+             wStride = isConv ? k : rowStrideOf(w, dtype, n, k),
              yStride = rowStrideOf(y, dtype, m, n);
   const auto residualStride =
       residual.isPresent() ? rowStrideOf(residual, dtype, m, n) : std::optional<int64_t>(0);
@@ -113,8 +135,8 @@ Result<GemmLaunch> checkGemm(const LaunchView &launch, DType dtype, const GemmTi
     return refuseLaunch("bias has to be dense, with one element for each column of y");
   if (yStatistics.isPresent() && !isRowStatisticsOf(yStatistics, m, n))
     return refuseLaunch("row statistics have to be dense, two f32 for each 64 columns of a row");
-  if (tile.normalizes && (!isRowStatisticsOf(launch.reads[kGemmXStatistics], m, k) ||
-                          !isAligned(launch.reads[kGemmXStatistics], 16)))
+  if (normalizes && (!isRowStatisticsOf(launch.reads[kGemmXStatistics], m, k) ||
+                     !isAligned(launch.reads[kGemmXStatistics], 16)))
     return refuseLaunch("row statistics have to be dense, at a multiple of 16 bytes, two f32 for "
                         "each 64 columns of a row");
 
@@ -127,10 +149,15 @@ Result<GemmLaunch> checkGemm(const LaunchView &launch, DType dtype, const GemmTi
                      .yStride = *yStride,
                      .w = tileMapShape(n, k, *wStride, tile.wBoxRows()),
                      .x = tileMapShape(m, k, *xStride, tile.xBoxRows()),
+                     .image = {},
                      .y = {},
                      .residual = {}};
+  if (isConv) {
+    CGC_TRY(checkConvOperands(launch, dtype, tile, checked));
+  } else {
+    CGC_TRY(checkTensorMap(checked.x, x.alignment));
+  }
   CGC_TRY(checkTensorMap(checked.w, w.alignment));
-  CGC_TRY(checkTensorMap(checked.x, x.alignment));
   if (!tile.persistent)
     return checked;
   checked.y = tileMapShape(m, n, *yStride, tile.boxM());
@@ -150,15 +177,20 @@ Result<GemmLaunch> checkGemm(const LaunchView &launch, DType dtype, const GemmTi
   CGC_KERNEL_CHECK(FAMILY##_f16_##NAME, checkGemm, DType::F16, {"", __VA_ARGS__})                  \
   CGC_KERNEL_CHECK(FAMILY##_bf16_##NAME, checkGemm, DType::BF16, {"", __VA_ARGS__})
 #define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS)                                                         \
-  CGC_GEMM_CHECKS(gemm, N##x##M##_##SPLIT_K, N, M, SPLIT_K, false, false)
+  CGC_GEMM_CHECKS(gemm, N##x##M##_##SPLIT_K, N, M, SPLIT_K, false, GemmForm::Plain)
 #define CGC_GEMM_PERSISTENT(M)                                                                     \
-  CGC_GEMM_CHECKS(gemm, 128x##M##_persistent, kPersistentTileN, M, 1, true, false)
+  CGC_GEMM_CHECKS(gemm, 128x##M##_persistent, kPersistentTileN, M, 1, true, GemmForm::Plain)
 #include "runtime/kernels/gemm/tiles.def"
 #define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS)                                                         \
-  CGC_GEMM_CHECKS(gemm_norm, N##x##M##_##SPLIT_K, N, M, SPLIT_K, false, true)
+  CGC_GEMM_CHECKS(gemm_norm, N##x##M##_##SPLIT_K, N, M, SPLIT_K, false, GemmForm::Norm)
 #define CGC_GEMM_PERSISTENT(M)                                                                     \
-  CGC_GEMM_CHECKS(gemm_norm, 128x##M##_persistent, kPersistentTileN, M, 1, true, true)
+  CGC_GEMM_CHECKS(gemm_norm, 128x##M##_persistent, kPersistentTileN, M, 1, true, GemmForm::Norm)
 #include "runtime/kernels/gemm/norm_tiles.def"
+#define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS)                                                         \
+  CGC_GEMM_CHECKS(conv, N##x##M##_##SPLIT_K, N, M, SPLIT_K, false, GemmForm::Conv)
+#define CGC_GEMM_PERSISTENT(M)                                                                     \
+  CGC_GEMM_CHECKS(conv, 128x##M##_persistent, kPersistentTileN, M, 1, true, GemmForm::Conv)
+#include "runtime/kernels/gemm/conv_tiles.def"
 #undef CGC_GEMM_CHECKS
 
 } // namespace cgc

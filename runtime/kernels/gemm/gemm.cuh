@@ -18,17 +18,18 @@ constexpr int maxRegisters(int threads, int ctas) {
   return std::min(16384 / (32 * warpsPerPartition) / 8 * 8, 232);
 }
 
-template <class T, int kTileN, int kTileM, int kSplitK, int kCtas, bool kNorm>
-__global__ void __maxnreg__(maxRegisters(GemmShape<kTileN, kTileM, kSplitK, kNorm>::kThreads,
+template <class T, int kTileN, int kTileM, int kSplitK, int kCtas, GemmForm kForm>
+__global__ void __maxnreg__(maxRegisters(GemmShape<kTileN, kTileM, kSplitK, kForm>::kThreads,
                                          kCtas)) __cluster_dims__(kSplitK, 1, 1)
     gemm(const __grid_constant__ GemmParameters<T> p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  using Shape = GemmShape<kTileN, kTileM, kSplitK, kNorm>;
+  using Shape = GemmShape<kTileN, kTileM, kSplitK, kForm>;
   extern __shared__ uint8_t dynamic[];
   uint8_t *const memory =
       dynamic + (1024 - sharedAddress(dynamic) % 1024) % 1024; // NOLINT: swizzled tiles
   __shared__ uint64_t full[kGemmMaxStages], empty[kGemmMaxStages];
-  __shared__ alignas(8) float scales[kNorm ? kTileM : 1]; // Of rows; read in pairs.
+  __shared__ alignas(
+      8) float scales[kForm == GemmForm::Norm ? kTileM : 1]; // Of rows; read in pairs.
 
   const int rank = kSplitK > 1 ? int(clusterRank()) : 0;
   const int n0 = int(blockIdx.x) / kSplitK * kTileN, m0 = int(blockIdx.y) * kTileM;
@@ -65,12 +66,12 @@ __global__ void __maxnreg__(maxRegisters(GemmShape<kTileN, kTileM, kSplitK, kNor
       const CachePolicy wPolicy = p.wIsConstant ? evictFirst() : evictNormal();
       const auto copyW = [&](int i, int stage) {
         arriveExpectTx(&full[stage], Shape::kStageBytes);
-        tmaLoad2d(memory + stage * Shape::kStageBytes, &p.w, (first + i) * kTileK, n0, &full[stage],
-                  wPolicy);
+        loadW<kForm>(p, memory + stage * Shape::kStageBytes, first + i, n0, &full[stage], wPolicy);
       };
+      const RowOrigin<kForm> origin = rowOrigin<kForm>(p, m0);
       const auto copyX = [&](int i, int stage) {
-        tmaLoad2d(memory + stage * Shape::kStageBytes + Shape::kWBytes, &p.x, (first + i) * kTileK,
-                  m0, &full[stage]);
+        loadX<kForm>(p, memory + stage * Shape::kStageBytes + Shape::kWBytes, first + i, origin,
+                     &full[stage]);
       };
       const int early = steps < p.stages ? steps : p.stages;
       if (!p.wIsConstant)
@@ -113,7 +114,7 @@ __global__ void __maxnreg__(maxRegisters(GemmShape<kTileN, kTileM, kSplitK, kNor
       bias[h] = toFloat(p.bias[n]);
   // The epilogue reads what earlier kernels wrote, and overwrites what they may still read.
   griddepWait();
-  if constexpr (kNorm) {
+  if constexpr (kForm == GemmForm::Norm) {
     const bool helps = warp > kConsumerWarps;
 #pragma unroll 1
     for (int t = int(threadIdx.x) - (helps ? 32 : 0); t < rows; t += Shape::kConsumers + 32)
@@ -134,7 +135,7 @@ __global__ void __maxnreg__(maxRegisters(GemmShape<kTileN, kTileM, kSplitK, kNor
       arrive(&empty[stage]);
   });
   // All operands have been read, so the epilogue may reuse their memory; the scales are written.
-  syncThreads(1, Shape::kConsumers + (kNorm ? 32 : 0));
+  syncThreads(1, Shape::kConsumers + (kForm == GemmForm::Norm ? 32 : 0));
 
   // The accumulators that this thread stores. With split-K: the sum over the CTAs in rank order.
   float own[4 * kMaxGroups];
@@ -166,23 +167,23 @@ __global__ void __maxnreg__(maxRegisters(GemmShape<kTileN, kTileM, kSplitK, kNor
 
   T *const staged = reinterpret_cast<T *>(memory + Shape::kSplitKBytes) +
                     group * kMaxGroups * 8 * Shape::kResultPitch;
-  stageResults<T, kTileM, kNorm, Shape>(staged, own, scales, bias, firstGroup, warp, lane);
+  stageResults<T, kTileM, kForm, Shape>(staged, own, scales, bias, firstGroup, warp, lane);
   syncThreads(2 + group, 128);
 
   // All lanes of a warp call epilogue().
 #pragma unroll 1
   for (int t = ownRow; t < kMaxGroups * 8; t += kRowStep)
-    epilogue<kNorm>(p, t < ownRows && ownColumn < p.n, m0 + firstGroup * 8 + t, ownColumn,
+    epilogue<kForm>(p, t < ownRows && ownColumn < p.n, m0 + firstGroup * 8 + t, ownColumn,
                     loadPairs(staged + t * Shape::kResultPitch + ownVector * 8));
 #endif
 }
 
-template <class T, int kTileN, int kTileM, int kSplitK, bool kNorm>
+template <class T, int kTileN, int kTileM, int kSplitK, GemmForm kForm>
 Result<KernelParameters> bindGemm(const LaunchView &launch, const LaunchAddresses &at) {
-  constexpr GemmTile kTile = GemmShape<kTileN, kTileM, kSplitK, kNorm>::kTile;
+  constexpr GemmTile kTile = GemmShape<kTileN, kTileM, kSplitK, kForm>::kTile;
   CGC_ASSIGN_OR_RETURN(
       const GemmParameters<T> p,
-      (gemmParameters<T, kNorm>(launch, at, *checkGemm(launch, kDTypeOf<T>, kTile))));
+      (gemmParameters<T, kForm>(launch, at, *checkGemm(launch, kDTypeOf<T>, kTile))));
   return KernelParameters(p);
 }
 

@@ -1,7 +1,8 @@
-// The Hopper GEMM kernels gemm_* and gemm_norm_*: their tiles, ids, arguments and launch shapes,
-// and the check.
+// The Hopper GEMM kernels gemm_*, gemm_norm_* and conv_*: their tiles, ids, arguments and launch
+// shapes, and the check.
 #pragma once
 
+#include "runtime/kernels/conv_windows.h"
 #include "runtime/kernels/kernel_table.h"
 #include "runtime/kernels/pointwise/activation.h"
 #include "runtime/kernels/rowwise/row_statistics.h"
@@ -26,6 +27,13 @@ inline constexpr uint32_t kWideClusterCtas = 8;
 /// Upper limit of pipeline stages.
 inline constexpr uint32_t kGemmMaxStages = 16;
 
+/// What a kernel multiplies with W, and its epilogue.
+enum class GemmForm : uint8_t {
+  Plain, ///< gemm: the rows of X; activation, then residual.
+  Norm,  ///< gemm_norm: the normalized rows of X; activation.
+  Conv   ///< conv: the windows of an image, each a row of X; residual, then activation.
+};
+
 /// A tiling of y[M,N] = x[M,K] w[N,K]^T. The kernels compute y^T = w x^T: w is the left operand of
 /// wgmma and N runs along wgmma's M of 64, so that a tile may be as narrow as 8 in M.
 struct GemmTile {
@@ -37,7 +45,7 @@ struct GemmTile {
   /// cluster computes several tiles in turn. The two CTAs of a pair share a tile of tileM rows and
   /// 2 * tileN columns of y; see hasWideClusters() for clusters of eight.
   bool persistent = false;
-  bool normalizes = false; ///< Whether the kernel is gemm_norm, which normalizes the rows of x.
+  GemmForm form = GemmForm::Plain;
 
   /// Whether the kernel supports this K. Split-K needs at least one K step for each CTA: without
   /// one, results were wrong on an H200, for a reason that is not understood
@@ -45,7 +53,7 @@ struct GemmTile {
   /// statistics of its tile in the memory of the results, two groups at a time.
   constexpr bool takes(int64_t k) const {
     const int64_t groups = statisticsGroups(k);
-    if (persistent && normalizes && (groups % 2 != 0 || groups * 8 > tileN * 2))
+    if (persistent && form == GemmForm::Norm && (groups % 2 != 0 || groups * 8 > tileN * 2))
       return false;
     return k > int64_t(splitK - 1) * kGemmTileK;
   }
@@ -102,7 +110,7 @@ struct GemmTile {
   /// one more warp, which helps to read row statistics. The producer warps of a persistent kernel
   /// fill a warpgroup.
   constexpr uint32_t threads() const {
-    return tileN * 2 + (persistent ? 128 : normalizes ? 64 : 32);
+    return tileN * 2 + (persistent ? 128 : form == GemmForm::Norm ? 64 : 32);
   }
   /// Persistent kernels: the rows of y in a box of a TMA store, a multiple of the 8 rows after
   /// which the swizzle repeats.
@@ -139,11 +147,13 @@ struct GemmTile {
 std::span<const GemmTile> gemmTiles();
 /// The tiles of gemm_norm_*, in the order of norm_tiles.def.
 std::span<const GemmTile> gemmNormTiles();
+/// The tiles of conv_*, in the order of conv_tiles.def.
+std::span<const GemmTile> convTiles();
 
-/// A kernel of gemm_* or gemm_norm_*: its family is gemm_norm_* if the tile normalizes.
+/// A kernel of gemm_*, gemm_norm_* or conv_*: the tile's form is its family.
 struct GemmKernel {
   DType dtype;          ///< F16 or BF16.
-  const GemmTile *tile; ///< Of gemmTiles() or gemmNormTiles().
+  const GemmTile *tile; ///< Of gemmTiles(), gemmNormTiles() or convTiles().
 
   /// Its row of kernels.def.
   const Kernel &row() const;
@@ -167,6 +177,13 @@ struct GemmNumbers {
   std::array<int64_t, 4> ints() const { return {m, n, k, activation}; }
 };
 
+/// K of a convolution with these windows: those of a window whose channels zeros fill up to a
+/// multiple of kGemmTileK.
+constexpr int64_t convK(const ConvWindows &windows, int64_t channels) {
+  return windows.kernel[0] * windows.kernel[1] * GemmTile::tilesOf(channels, kGemmTileK) *
+         kGemmTileK;
+}
+
 /// A checked launch.
 struct GemmLaunch {
   int64_t m, n, k;
@@ -174,9 +191,14 @@ struct GemmLaunch {
   Activation activation;
   int64_t residualStride,
       yStride; ///< From row to row, in elements. residualStride is 0 without one.
-  TensorMapShape w, x;
+  TensorMapShape w;
+  TensorMapShape x;           ///< Not of conv.
+  ImageMapShape image;        ///< Of conv alone.
   TensorMapShape y, residual; ///< Persistent kernels only; the residual only if there is one.
 };
 Result<GemmLaunch> checkGemm(const LaunchView &launch, DType dtype, const GemmTile &tile);
+/// conv.cpp: the part of it for the images and W of a launch of conv_*, whose map it sets.
+Status checkConvOperands(const LaunchView &launch, DType dtype, const GemmTile &tile,
+                         GemmLaunch &checked);
 
 } // namespace cgc

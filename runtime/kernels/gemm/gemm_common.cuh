@@ -23,8 +23,16 @@ struct ClusterTiles {
   int firstM = 0; ///< First row of y in these tiles.
 };
 
+/// The windows of a convolution: the first pixel of a row of X, and what a step of K reads of it.
+struct Windows {
+  Divider columns, rows; ///< Windows of an image, along x and y.
+  Divider groups;        ///< Groups of kTileK channels of a pixel.
+  Divider pixelsOfLine;  ///< Pixels of a window along x.
+  int strideX = 0, strideY = 0, paddingX = 0, paddingY = 0, dilationX = 0, dilationY = 0;
+};
+
 template <class T> struct GemmParameters {
-  CUtensorMap w, x;
+  CUtensorMap w, x;                  ///< x is of images in conv.
   CUtensorMap yTiles, residualTiles; ///< Persistent kernels: boxes of boxM() rows, 64 columns.
   const T *bias, *residual;          ///< Null if absent.
   T *y;
@@ -42,7 +50,78 @@ template <class T> struct GemmParameters {
   bool mIsInner;
   /// Nothing writes w, or bias, while the plan runs.
   bool wIsConstant, biasIsConstant;
+  Windows windows; ///< conv only.
 };
+
+/// Where a row of X begins: at row `m`, or in conv at a pixel of an image.
+template <GemmForm kForm> struct RowOrigin {
+  int m;
+};
+template <> struct RowOrigin<GemmForm::Conv> {
+  int x, y, image;
+};
+
+template <GemmForm kForm, class T>
+__device__ __forceinline__ RowOrigin<kForm> rowOrigin(const GemmParameters<T> &p, int m) {
+  if constexpr (kForm == GemmForm::Conv) {
+    const Windows &w = p.windows;
+    const uint32_t line = w.columns.quotient(uint32_t(m)), image = w.rows.quotient(line);
+    return {int(uint32_t(m) - line * w.columns.divisor) * w.strideX - w.paddingX,
+            int(line - image * w.rows.divisor) * w.strideY - w.paddingY, int(image)};
+  } else {
+    return {m};
+  }
+}
+
+/// What a step of K is in conv: a group of kTileK channels of one pixel of a window.
+struct ConvStep {
+  int channel, pixel;
+  int dx, dy; ///< The pixel's offset from the window's first one.
+};
+__device__ __forceinline__ ConvStep convStep(const Windows &w, int step) {
+  const uint32_t pixel = w.groups.quotient(uint32_t(step)), line = w.pixelsOfLine.quotient(pixel);
+  return {int(uint32_t(step) - pixel * w.groups.divisor) * int(kGemmTileK), int(pixel),
+          int(pixel - line * w.pixelsOfLine.divisor) * w.dilationX, int(line) * w.dilationY};
+}
+
+/// Loads the K step `step` of the rows of X from `origin` on, a box of them. With `ranks`: to these
+/// CTAs of the cluster, too.
+template <GemmForm kForm, class T, class... Ranks>
+__device__ __forceinline__ void loadX(const GemmParameters<T> &p, void *to, int step,
+                                      const RowOrigin<kForm> &origin, uint64_t *barrier,
+                                      Ranks... ranks) {
+  if constexpr (kForm == GemmForm::Conv) {
+    const ConvStep of = convStep(p.windows, step);
+    if constexpr (sizeof...(Ranks) == 0)
+      tmaLoadPixels(to, &p.x, of.channel, origin.x, origin.y, origin.image, of.dx, of.dy, barrier);
+    else
+      copyPixelsMulticast(to, &p.x, of.channel, origin.x, origin.y, origin.image, of.dx, of.dy,
+                          barrier, ranks...);
+  } else if constexpr (sizeof...(Ranks) == 0) {
+    tmaLoad2d(to, &p.x, step * int(kGemmTileK), origin.m, barrier);
+  } else {
+    copyTileMulticast(to, &p.x, step * int(kGemmTileK), origin.m, barrier, ranks...);
+  }
+}
+
+/// Loads the K step `step` of a box of rows of W from row `n` on. `how` is a CachePolicy, or the
+/// CTAs of the cluster that get it.
+template <GemmForm kForm, class T, class How>
+__device__ __forceinline__ void loadW(const GemmParameters<T> &p, void *to, int step, int n,
+                                      uint64_t *barrier, How how) {
+  constexpr bool kMulticast = std::is_same_v<How, uint16_t>;
+  if constexpr (kForm == GemmForm::Conv) {
+    const ConvStep of = convStep(p.windows, step);
+    if constexpr (kMulticast)
+      copyTileMulticast3d(to, &p.w, of.channel, n, of.pixel, barrier, how);
+    else
+      tmaLoad3d(to, &p.w, of.channel, n, of.pixel, barrier, how);
+  } else if constexpr (kMulticast) {
+    copyTileMulticast(to, &p.w, step * int(kGemmTileK), n, barrier, how);
+  } else {
+    tmaLoad2d(to, &p.w, step * int(kGemmTileK), n, barrier, how);
+  }
+}
 
 /// Extent of a stage in K: rows of 128 bytes.
 constexpr int kTileK = kGemmTileK;
@@ -118,15 +197,31 @@ __device__ int mainloop(float (&accumulators)[kTileM / 2], Ring &ring, uint64_t 
 }
 
 /// The parameter of a checked launch, without the fields that only persistent kernels have.
-template <class T, bool kNorm>
+template <class T, GemmForm kForm>
 Result<GemmParameters<T>> gemmParameters(const LaunchView &launch, const LaunchAddresses &at,
                                          const GemmLaunch &l) {
   constexpr DType dtype = kDTypeOf<T>;
   GemmParameters<T> p{};
   CGC_ASSIGN_OR_RETURN(p.w, tensorMap(at.reads[kGemmW], dtype, l.w));
-  CGC_ASSIGN_OR_RETURN(p.x, tensorMap(at.reads[kGemmX], dtype, l.x));
+  if constexpr (kForm == GemmForm::Conv) {
+    CGC_ASSIGN_OR_RETURN(p.x, imageMap(at.reads[kGemmX], dtype, l.image));
+    const ConvWindows windows = ConvWindows::of(launch.ints);
+    const auto divider = [](int64_t by) { return Divider(uint32_t(by)); };
+    p.windows = {.columns = divider(windows.result[1]),
+                 .rows = divider(windows.result[0]),
+                 .groups = divider(l.k / kGemmTileK / (windows.kernel[0] * windows.kernel[1])),
+                 .pixelsOfLine = divider(windows.kernel[1]),
+                 .strideX = int(windows.stride[1]),
+                 .strideY = int(windows.stride[0]),
+                 .paddingX = int(windows.padding[1]),
+                 .paddingY = int(windows.padding[0]),
+                 .dilationX = int(windows.dilation[1]),
+                 .dilationY = int(windows.dilation[0])};
+  } else {
+    CGC_ASSIGN_OR_RETURN(p.x, tensorMap(at.reads[kGemmX], dtype, l.x));
+  }
   p.bias = static_cast<const T *>(at.reads[kGemmBias]);
-  p.residual = static_cast<const T *>(kNorm ? nullptr : at.reads[kGemmResidual]);
+  p.residual = static_cast<const T *>(kForm == GemmForm::Norm ? nullptr : at.reads[kGemmResidual]);
   p.y = static_cast<T *>(at.writes[kGemmY]);
   p.residualStride = l.residualStride;
   p.yStride = l.yStride;
@@ -140,7 +235,7 @@ Result<GemmParameters<T>> gemmParameters(const LaunchView &launch, const LaunchA
   p.yStatistics = static_cast<RowStatistics *>(at.writes[kGemmYStatistics]);
   p.wIsConstant = at.isConstant(kGemmW);
   p.biasIsConstant = !at.reads[kGemmBias] || at.isConstant(kGemmBias);
-  if constexpr (kNorm) {
+  if constexpr (kForm == GemmForm::Norm) {
     p.xStatistics = static_cast<const RowStatistics *>(at.reads[kGemmXStatistics]);
     p.eps = static_cast<float>(launch.floats[0]);
     p.perColumn = 1.0f / static_cast<float>(l.k);

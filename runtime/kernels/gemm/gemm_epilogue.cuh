@@ -8,8 +8,8 @@
 namespace cgc {
 namespace {
 
-template <int kTileN, int kTileM, int kSplitK, bool kNorm> struct GemmShape {
-  static constexpr GemmTile kTile{"", kTileN, kTileM, kSplitK, false, kNorm};
+template <int kTileN, int kTileM, int kSplitK, GemmForm kForm> struct GemmShape {
+  static constexpr GemmTile kTile{"", kTileN, kTileM, kSplitK, false, kForm};
   static constexpr int kWBytes = kTileN * kTileK * 2;
   static constexpr int kStageBytes = kWBytes + kTileM * kTileK * 2;
   static constexpr int kWarpgroups = kTileN / 64;
@@ -42,7 +42,7 @@ __device__ __forceinline__ void sendPartials(const float (&accumulators)[kTileM 
 
 /// Scales the accumulators or adds the bias, rounds them, and writes them transposed to the
 /// warpgroup's results in shared memory.
-template <class T, int kTileM, bool kNorm, class Shape>
+template <class T, int kTileM, GemmForm kForm, class Shape>
 __device__ __forceinline__ void stageResults(T *staged, const float (&own)[4 * Shape::kMaxGroups],
                                              const float *scales, const float (&bias)[2],
                                              int firstGroup, int warp, int lane) {
@@ -57,7 +57,7 @@ __device__ __forceinline__ void stageResults(T *staged, const float (&own)[4 * S
 #pragma unroll
     for (int i = 0; i < 4; ++i)
       a[i] = own[4 * g + i];
-    if constexpr (kNorm) {
+    if constexpr (kForm == GemmForm::Norm) {
       const float2 two = *reinterpret_cast<const float2 *>(
           scales + min((firstGroup + g) * 8, kTileM - 8) + lane % 4 * 2);
 #pragma unroll
@@ -87,27 +87,33 @@ __device__ __forceinline__ void stageResults(T *staged, const float (&own)[4 * S
   }
 }
 
-/// Applies activation and residual (gemm_norm has none) to eight consecutive results of row `m`
-/// from column `n` on, stores them, and writes the row statistics of y if requested. All lanes of a
-/// warp call it; eight consecutive lanes have 64 columns of one row. Lanes that are not `inside` y
-/// store nothing.
-template <bool kNorm, class T>
+/// Applies activation and residual (conv: residual and activation; gemm_norm has none) to eight
+/// consecutive results of row `m` from column `n` on, stores them, and writes the row statistics of
+/// y if requested. All lanes of a warp call it; eight consecutive lanes have 64 columns of one row.
+/// Lanes that are not `inside` y store nothing.
+template <GemmForm kForm, class T>
 __device__ void epilogue(const GemmParameters<T> &p, bool inside, int64_t m, int n,
                          Pairs<T> values) {
-  const bool hasResidual = !kNorm && p.residual;
+  const bool hasResidual = kForm != GemmForm::Norm && p.residual;
   Pairs<T> more;
   if (inside && hasResidual)
     more = loadPairs(p.residual + m * p.residualStride + n);
-  withActivation<T>(p.activation, [&](auto activation) {
+  const auto activate = [&] {
+    withActivation<T>(p.activation, [&](auto activation) {
 #pragma unroll
-    for (int i = 0; i < Pairs<T>::kSize; ++i)
-      values[i] = activatePair<T>(activation, values[i]);
-  });
+      for (int i = 0; i < Pairs<T>::kSize; ++i)
+        values[i] = activatePair<T>(activation, values[i]);
+    });
+  };
+  if constexpr (kForm != GemmForm::Conv)
+    activate();
   if (hasResidual) {
 #pragma unroll
     for (int i = 0; i < Pairs<T>::kSize; ++i)
       values[i] = __hadd2_rn(values[i], more[i]);
   }
+  if constexpr (kForm == GemmForm::Conv)
+    activate();
   if (inside)
     storePairs(p.y + m * p.yStride + n, values);
   if (p.yStatistics) {

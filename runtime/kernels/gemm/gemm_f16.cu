@@ -3,8 +3,8 @@
 
 namespace cgc {
 
-#define CGC_GEMM_TILE(...) CGC_GEMM_INSTANCE(gemm_f16, __half, false, __VA_ARGS__)
-#define CGC_GEMM_PERSISTENT(M) CGC_GEMM_PERSISTENT_INSTANCE(gemm_f16, __half, false, M)
+#define CGC_GEMM_TILE(...) CGC_GEMM_INSTANCE(gemm_f16, __half, Plain, __VA_ARGS__)
+#define CGC_GEMM_PERSISTENT(M) CGC_GEMM_PERSISTENT_INSTANCE(gemm_f16, __half, Plain, M)
 #include "runtime/kernels/gemm/tiles.def"
 
 } // namespace cgc

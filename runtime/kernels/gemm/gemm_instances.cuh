@@ -6,9 +6,10 @@
 #include "runtime/kernels/gemm/bind_persistent.cuh"
 #include "runtime/kernels/gemm/gemm.cuh"
 
-#define CGC_GEMM_INSTANCE(FAMILY, T, NORM, N, M, SPLIT_K, CTAS)                                    \
-  CGC_KERNEL_OF(FAMILY##_##N##x##M##_##SPLIT_K, (gemm<T, N, M, SPLIT_K, CTAS, NORM>),              \
-                (bindGemm<T, N, M, SPLIT_K, NORM>))
-#define CGC_GEMM_PERSISTENT_INSTANCE(FAMILY, T, NORM, M)                                           \
-  CGC_KERNEL_OF(FAMILY##_128x##M##_persistent, (gemmPersistent<T, M, NORM, kClustersOf<M>>),       \
-                (bindPersistent<T, M, NORM>))
+#define CGC_GEMM_INSTANCE(FAMILY, T, FORM, N, M, SPLIT_K, CTAS)                                    \
+  CGC_KERNEL_OF(FAMILY##_##N##x##M##_##SPLIT_K, (gemm<T, N, M, SPLIT_K, CTAS, GemmForm::FORM>),    \
+                (bindGemm<T, N, M, SPLIT_K, GemmForm::FORM>))
+#define CGC_GEMM_PERSISTENT_INSTANCE(FAMILY, T, FORM, M)                                           \
+  CGC_KERNEL_OF(FAMILY##_128x##M##_persistent,                                                     \
+                (gemmPersistent<T, M, GemmForm::FORM, kClustersOf<M>>),                            \
+                (bindPersistent<T, M, GemmForm::FORM>))

@@ -3,8 +3,8 @@
 
 namespace cgc {
 
-#define CGC_GEMM_TILE(...) CGC_GEMM_INSTANCE(gemm_norm_bf16, __nv_bfloat16, true, __VA_ARGS__)
-#define CGC_GEMM_PERSISTENT(M) CGC_GEMM_PERSISTENT_INSTANCE(gemm_norm_bf16, __nv_bfloat16, true, M)
+#define CGC_GEMM_TILE(...) CGC_GEMM_INSTANCE(gemm_norm_bf16, __nv_bfloat16, Norm, __VA_ARGS__)
+#define CGC_GEMM_PERSISTENT(M) CGC_GEMM_PERSISTENT_INSTANCE(gemm_norm_bf16, __nv_bfloat16, Norm, M)
 #include "runtime/kernels/gemm/norm_tiles.def"
 
 } // namespace cgc

@@ -16,7 +16,7 @@ namespace {
 /// kernel; but its CTAs start after the release, with none of that data in their caches. It waits
 /// for this kernel before it exits, so that a successor that waits for the tail launch waits for
 /// both.
-template <class T, int kTileM, bool kNorm, Clusters kClusters>
+template <class T, int kTileM, GemmForm kForm, Clusters kClusters>
 __global__ void __launch_bounds__(PersistentShape<kTileM, kClusters>::kThreads, 1)
     __cluster_dims__(PersistentShape<kTileM, kClusters>::kCtas, 1, 1)
         gemmPersistent(const __grid_constant__ GemmParameters<T> p) {
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(PersistentShape<kTileM, kClusters>::kThreads, 
   __shared__ uint64_t full[kGemmMaxStages], empty[kGemmMaxStages];
   __shared__ uint64_t stagedIsEmpty, stagedIsReady, firstHalfIsFull, stagedIsFull;
   __shared__ uint64_t statisticsAreStaged, epilogueIsPrepared;
-  __shared__ alignas(8) float scales[kNorm ? kTileM : 1]; // Read in pairs.
+  __shared__ alignas(8) float scales[kForm == GemmForm::Norm ? kTileM : 1]; // Read in pairs.
   __shared__ float biases[Shape::kTileN];
   const PersistentBarriers barriers{full,
                                     empty,
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(PersistentShape<kTileM, kClusters>::kThreads, 
             along = rank / Shape::kAcross;
   const auto xRanks = uint16_t(((1 << Shape::kAcross) - 1) << along * Shape::kAcross);
   const auto wRanks = uint16_t((1 | 1 << Shape::kAcross * (Shape::kAlong - 1)) << across);
-  const bool hasResidual = !kNorm && p.residual;
+  const bool hasResidual = kForm != GemmForm::Norm && p.residual;
   if (threadIdx.x == 0) {
     prefetchMap(&p.w);
     prefetchMap(&p.x);
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(PersistentShape<kTileM, kClusters>::kThreads, 
     griddepLaunchDependents();
   const int steps = (p.k + kTileK - 1) / kTileK;
   const int firstTile = int(blockIdx.x) / Shape::kCtas, tileStep = int(gridDim.x) / Shape::kCtas;
-  const PersistentCta<T, kTileM, kNorm, kClusters> cta{
+  const PersistentCta<T, kTileM, kForm, kClusters> cta{
       barriers,  p,           kClusters == Clusters::Tail ? p.tailTiles : p.tiles,
       memory,    staged,      scales,
       biases,    warp,        lane,

@@ -1,4 +1,4 @@
-// References of gemm_* and gemm_norm_*, and of cuBLASLt's GEMM.
+// References of gemm_*, gemm_norm_* and conv_*, and of cuBLASLt's GEMM.
 #include "runtime/kernels/gemm/gemm.h"
 #include "runtime/kernels/pointwise/reference_activations.h"
 #include "runtime/kernels/rowwise/reference_statistics.h"
@@ -53,17 +53,16 @@ void multiply(const float *x, const float *panel, int64_t steps, float *accumula
 }
 
 /// Calls `epilogue(m, accumulators)` for each row of the result, with N accumulators in f32.
-template <class T, class F> void forRows(const Gemm &g, F epilogue) {
+/// `readRow(m, to)` writes the K elements of row m of X.
+template <class T, class X, class F> void forRows(const Gemm &g, X readRow, F epilogue) {
   const std::vector<float> panels = panelsOf<T>(g);
   constexpr int64_t kRows = 16; // Rows that use a panel while it is in a cache.
-  const int64_t columns = (g.n + kPanel - 1) / kPanel * kPanel, stride = rowStride(g.x),
-                step = columnStride(g.x);
+  const int64_t columns = (g.n + kPanel - 1) / kPanel * kPanel;
   std::vector<float> x(kRows * g.steps), accumulators(kRows * columns);
   for (int64_t first = 0; first < g.m; first += kRows) {
     const int64_t rows = std::min(kRows, g.m - first);
     for (int64_t row = 0; row < rows; ++row)
-      for (int64_t k = 0; k < g.k; ++k)
-        x[row * g.steps + k] = toFloat(dataOf<T>(g.x)[(first + row) * stride + k * step]);
+      readRow(first + row, x.data() + row * g.steps);
     for (int64_t n = 0; n < columns; n += kPanel)
       for (int64_t row = 0; row < rows; ++row)
         multiply(x.data() + row * g.steps, panels.data() + n * g.steps, g.steps,
@@ -71,6 +70,15 @@ template <class T, class F> void forRows(const Gemm &g, F epilogue) {
     for (int64_t row = 0; row < rows; ++row)
       epilogue(first + row, accumulators.data() + row * columns);
   }
+}
+
+template <class T, class F> void forRows(const Gemm &g, F epilogue) {
+  const int64_t stride = rowStride(g.x), step = columnStride(g.x);
+  const auto readRow = [&](int64_t m, float *to) {
+    for (int64_t k = 0; k < g.k; ++k)
+      to[k] = toFloat(dataOf<T>(g.x)[m * stride + k * step]);
+  };
+  forRows<T>(g, readRow, epilogue);
 }
 
 /// Rounds each value to T, applies the activation and rounds again.
@@ -108,6 +116,45 @@ template <class T> void gemm(const ReferenceArguments &a) {
       for (int64_t n = 0; n < g.n; ++n)
         values[n] += toFloat(more[n]);
     }
+    store<T>(a.writes[kGemmY], a.writes[kGemmYStatistics], m, values);
+  });
+}
+
+template <class T> void conv(const ReferenceArguments &a) {
+  const GemmNumbers numbers = GemmNumbers::of(a.ints);
+  const ConvWindows windows = ConvWindows::of(a.ints);
+  const TensorView &images = a.reads[kGemmX], &bias = a.reads[kGemmBias],
+                   &residual = a.reads[kGemmResidual];
+  const int64_t height = images.sizes[1], width = images.sizes[2], channels = images.sizes[3];
+  const auto readWindow = [&](int64_t m, float *to) {
+    const int64_t column = m % windows.result[1], line = m / windows.result[1];
+    const int64_t top = line % windows.result[0] * windows.stride[0] - windows.padding[0],
+                  left = column * windows.stride[1] - windows.padding[1],
+                  image = line / windows.result[0];
+    for (int64_t i = 0; i < windows.kernel[0]; ++i)
+      for (int64_t j = 0; j < windows.kernel[1]; ++j, to += channels) {
+        const int64_t y = top + i * windows.dilation[0], x = left + j * windows.dilation[1];
+        std::fill_n(to, channels, 0.0f);
+        if (y >= 0 && y < height && x >= 0 && x < width)
+          for (int64_t c = 0; c < channels; ++c)
+            to[c] = toFloat(dataOf<T>(images)[((image * height + y) * width + x) * channels + c]);
+      }
+  };
+  const int64_t ofWindow = windows.kernel[0] * windows.kernel[1] * channels;
+  const std::array<int64_t, 2> matrix = {numbers.n, ofWindow};
+  TensorView w = a.reads[kGemmW];
+  w.sizes = matrix;
+  const Gemm g{images, w, numbers.m, numbers.n, ofWindow};
+  forRows<T>(g, readWindow, [&](int64_t m, float *values) {
+    if (bias.data)
+      for (int64_t n = 0; n < g.n; ++n)
+        values[n] += toFloat(dataOf<T>(bias)[n]);
+    if (residual.data) {
+      const T *const more = dataOf<T>(residual) + m * rowStride(residual);
+      for (int64_t n = 0; n < g.n; ++n)
+        values[n] = rounded<T>(values[n]) + toFloat(more[n]);
+    }
+    activate<T>(Activation(numbers.activation), values, g.n);
     store<T>(a.writes[kGemmY], a.writes[kGemmYStatistics], m, values);
   });
 }
@@ -186,5 +233,12 @@ void cublasLtMatmulReference(const ReferenceArguments &arguments) {
   CGC_REFERENCE(gemm_norm_f16_128x##M##_persistent, gemmNorm<F16>)                                 \
   CGC_REFERENCE(gemm_norm_bf16_128x##M##_persistent, gemmNorm<BF16>)
 #include "runtime/kernels/gemm/norm_tiles.def"
+#define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS)                                                         \
+  CGC_REFERENCE(conv_f16_##N##x##M##_##SPLIT_K, conv<F16>)                                         \
+  CGC_REFERENCE(conv_bf16_##N##x##M##_##SPLIT_K, conv<BF16>)
+#define CGC_GEMM_PERSISTENT(M)                                                                     \
+  CGC_REFERENCE(conv_f16_128x##M##_persistent, conv<F16>)                                          \
+  CGC_REFERENCE(conv_bf16_128x##M##_persistent, conv<BF16>)
+#include "runtime/kernels/gemm/conv_tiles.def"
 
 } // namespace cgc::reference

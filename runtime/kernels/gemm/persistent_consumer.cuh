@@ -17,8 +17,8 @@ __device__ __forceinline__ void arriveStaged(uint64_t *barrier) {
 
 /// The epilogue of a warp: applies scale or bias, activation and residual to the accumulators, and
 /// writes the rounded results to the staged tile. `bias`: of the lane's two columns.
-template <class T, int kTileM, bool kNorm, Clusters kClusters>
-__device__ __forceinline__ void finishTile(const PersistentCta<T, kTileM, kNorm, kClusters> &cta,
+template <class T, int kTileM, GemmForm kForm, Clusters kClusters>
+__device__ __forceinline__ void finishTile(const PersistentCta<T, kTileM, kForm, kClusters> &cta,
                                            const float (&accumulators)[kTileM / 2],
                                            const float (&bias)[2], int group) {
   // stmatrix with four 8x8 matrices: 0 and 1 are columns 0-7 and 8-15 of eight rows, 2 and 3
@@ -37,7 +37,7 @@ __device__ __forceinline__ void finishTile(const PersistentCta<T, kTileM, kNorm,
     Loaded loaded;
     if (cta.hasResidual)
       loadTransposed(reinterpret_cast<uint32_t(&)[4]>(loaded.residual), line + j * 8 * 128);
-    if constexpr (kNorm)
+    if constexpr (kForm == GemmForm::Norm)
       for (int i = 0; i < 2; ++i)
         loaded.scales[i] =
             *reinterpret_cast<const float2 *>(cta.scales + (j + i) * 8 + cta.lane % 4 * 2);
@@ -55,7 +55,7 @@ __device__ __forceinline__ void finishTile(const PersistentCta<T, kTileM, kNorm,
       for (int i = 0; i < 4; ++i) {
         float a = accumulators[(j + i / 2) * 4 + i % 2 * 2],
               b = accumulators[(j + i / 2) * 4 + i % 2 * 2 + 1];
-        if constexpr (kNorm) {
+        if constexpr (kForm == GemmForm::Norm) {
           a = fmaf(a, of.scales[i / 2].x, bias[i % 2]);
           b = fmaf(b, of.scales[i / 2].y, bias[i % 2]);
         } else {
@@ -63,9 +63,13 @@ __device__ __forceinline__ void finishTile(const PersistentCta<T, kTileM, kNorm,
           b += bias[i % 2];
         }
         Pair<T> &pair = pairs[i / 2][i % 2];
-        pair = activatePair<T>(activation, fromFloats<T>(a, b));
+        pair = fromFloats<T>(a, b);
+        if constexpr (kForm != GemmForm::Conv)
+          pair = activatePair<T>(activation, pair);
         if (cta.hasResidual)
           pair = __hadd2_rn(pair, of.residual[i / 2][i % 2]);
+        if constexpr (kForm == GemmForm::Conv)
+          pair = activatePair<T>(activation, pair);
       }
       storeTransposed(line + j * 8 * 128, pairs[0][0], pairs[0][1], pairs[1][0], pairs[1][1]);
       if (j * 8 < kTileM / 2 && (j + 2) * 8 >= kTileM / 2)
@@ -95,10 +99,10 @@ __device__ __forceinline__ void storeTileStatistics(const GemmParameters<T> &p, 
 }
 
 /// A warpgroup multiplies the operands of each tile and finishes its 64 columns.
-template <class T, int kTileM, bool kNorm, Clusters kClusters>
+template <class T, int kTileM, GemmForm kForm, Clusters kClusters>
 __device__ __forceinline__ void
-consumeTiles(const PersistentCta<T, kTileM, kNorm, kClusters> &cta) {
-  using Cta = PersistentCta<T, kTileM, kNorm, kClusters>;
+consumeTiles(const PersistentCta<T, kTileM, kForm, kClusters> &cta) {
+  using Cta = PersistentCta<T, kTileM, kForm, kClusters>;
   using Shape = typename Cta::Shape;
   const int group = cta.warp / 4;
   float accumulators[kTileM / 2];

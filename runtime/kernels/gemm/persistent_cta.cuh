@@ -44,7 +44,7 @@ struct TileOrigin {
 };
 
 /// The state that the warps of a CTA share, and the tile scheduler.
-template <class T, int kTileM, bool kNorm, Clusters kClusters>
+template <class T, int kTileM, GemmForm kForm, Clusters kClusters>
 struct PersistentCta : PersistentBarriers {
   using Shape = PersistentShape<kTileM, kClusters>;
   static constexpr bool kWide = kClusters == Clusters::Wide, kTail = kClusters == Clusters::Tail;

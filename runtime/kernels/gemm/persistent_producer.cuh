@@ -8,10 +8,10 @@ namespace cgc {
 namespace {
 
 /// One thread loads the operands of all tiles, and their residuals.
-template <class T, int kTileM, bool kNorm, Clusters kClusters>
+template <class T, int kTileM, GemmForm kForm, Clusters kClusters>
 __device__ __forceinline__ void
-loadOperands(const PersistentCta<T, kTileM, kNorm, kClusters> &cta) {
-  using Cta = PersistentCta<T, kTileM, kNorm, kClusters>;
+loadOperands(const PersistentCta<T, kTileM, kForm, kClusters> &cta) {
+  using Cta = PersistentCta<T, kTileM, kForm, kClusters>;
   using Shape = typename Cta::Shape;
   const CachePolicy wPolicy = cta.policyOfW();
   const auto copyW = [&](int n, int i, int stage) {
@@ -21,10 +21,9 @@ loadOperands(const PersistentCta<T, kTileM, kNorm, kClusters> &cta) {
     for (int b = 0; b < Shape::kWBoxes; ++b) {
       const int row = (cta.along * Shape::kWBoxes + b) * Shape::kWBoxRows;
       if constexpr (Cta::kWide)
-        copyTileMulticast(to + row * 128, &cta.p.w, i * kTileK, n + row, &cta.full[stage],
-                          cta.wRanks);
+        loadW<kForm>(cta.p, to + row * 128, i, n + row, &cta.full[stage], cta.wRanks);
       else
-        tmaLoad2d(to + row * 128, &cta.p.w, i * kTileK, n + row, &cta.full[stage], wPolicy);
+        loadW<kForm>(cta.p, to + row * 128, i, n + row, &cta.full[stage], wPolicy);
     }
   };
   // The first stages of W, before the wait: the ring is still empty. No more than two, because
@@ -67,8 +66,8 @@ loadOperands(const PersistentCta<T, kTileM, kNorm, kClusters> &cta) {
 #pragma unroll
       for (int b = 0; b < Shape::kXBoxes; ++b) {
         const int row = (cta.across * Shape::kXBoxes + b) * Shape::kXBoxRows;
-        copyTileMulticast(stage + Shape::kWBytes + row * 128, &cta.p.x, i * kTileK, origin.m + row,
-                          &cta.full[ring.stage], cta.xRanks);
+        loadX<kForm>(cta.p, stage + Shape::kWBytes + row * 128, i,
+                     rowOrigin<kForm>(cta.p, origin.m + row), &cta.full[ring.stage], cta.xRanks);
       }
       ring.next();
     }
@@ -82,14 +81,15 @@ loadOperands(const PersistentCta<T, kTileM, kNorm, kClusters> &cta) {
 }
 
 /// One thread loads the row statistics of X and stores the results.
-template <class T, int kTileM, bool kNorm, Clusters kClusters>
+template <class T, int kTileM, GemmForm kForm, Clusters kClusters>
 __device__ __forceinline__ void
-storeResults(const PersistentCta<T, kTileM, kNorm, kClusters> &cta) {
-  using Cta = PersistentCta<T, kTileM, kNorm, kClusters>;
+storeResults(const PersistentCta<T, kTileM, kForm, kClusters> &cta) {
+  using Cta = PersistentCta<T, kTileM, kForm, kClusters>;
   using Shape = typename Cta::Shape;
   cta.waitForOperands();
   cta.forTiles([&](const TileOrigin &origin, uint32_t turn) {
-    if constexpr (kNorm) { // `staged` holds the row statistics until the scales are computed.
+    if constexpr (kForm == GemmForm::Norm) { // `staged` holds the row statistics until the scales
+                                             // are computed.
       const uint32_t bytes = uint32_t(cta.rowsOf(origin) * cta.p.xGroups) * sizeof(RowStatistics);
       arriveExpectTx(cta.statisticsAreStaged, bytes);
       if (!Cta::kWide || bytes > 0)
@@ -129,14 +129,14 @@ __device__ void computeScales(const GemmParameters<T> &p, const RowStatistics *s
 
 /// Two warps prepare the epilogues during mainloops, biases and the scales of rows, because a load
 /// from global memory waits behind all operands in flight.
-template <class T, int kTileM, bool kNorm, Clusters kClusters>
+template <class T, int kTileM, GemmForm kForm, Clusters kClusters>
 __device__ __forceinline__ void
-prepareEpilogues(const PersistentCta<T, kTileM, kNorm, kClusters> &cta) {
-  using Cta = PersistentCta<T, kTileM, kNorm, kClusters>;
+prepareEpilogues(const PersistentCta<T, kTileM, kForm, kClusters> &cta) {
+  using Cta = PersistentCta<T, kTileM, kForm, kClusters>;
   using Shape = typename Cta::Shape;
   const int thread = int(threadIdx.x) - (Shape::kWarps + 2) * 32;
-  // All CTAs together prefetch W to the L2 cache.
-  if (thread == 0 && cta.p.wIsConstant && !Cta::kTail) {
+  // All CTAs together prefetch W to the L2 cache. That of conv is small.
+  if (thread == 0 && cta.p.wIsConstant && !Cta::kTail && kForm != GemmForm::Conv) {
     const CachePolicy policy = cta.policyOfW();
     constexpr int kRows = Shape::kWBoxRows;
     const int boxes = cta.steps * ((cta.p.n + kRows - 1) / kRows);
@@ -157,7 +157,7 @@ prepareEpilogues(const PersistentCta<T, kTileM, kNorm, kClusters> &cta) {
 #pragma unroll
     for (int i = 0; i < 2; ++i)
       cta.biases[thread + i * 64] = of[i];
-    if constexpr (kNorm) {
+    if constexpr (kForm == GemmForm::Norm) {
       waitBarrier(cta.statisticsAreStaged, turn & 1);
       computeScales(cta.p, reinterpret_cast<const RowStatistics *>(cta.staged), cta.rowsOf(origin),
                     cta.scales, thread, 64);

@@ -102,6 +102,44 @@ __device__ inline void copyTileMulticast(void *to, const CUtensorMap *map, int x
                "h"(ranks)
                : "memory");
 }
+/// The same of a box of one matrix of a 3-d tensor: column x and row y of matrix z.
+__device__ inline void tmaLoad3d(void *to, const CUtensorMap *map, int x, int y, int z,
+                                 uint64_t *barrier, CachePolicy policy) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+               ".L2::cache_hint [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(sharedAddress(to)),
+               "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y),
+               "r"(z), "l"(policy)
+               : "memory");
+}
+__device__ inline void copyTileMulticast3d(void *to, const CUtensorMap *map, int x, int y, int z,
+                                           uint64_t *barrier, uint16_t ranks) {
+  asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+               ".multicast::cluster [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(sharedAddress(to)),
+               "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(x), "r"(y),
+               "r"(z), "h"(ranks)
+               : "memory");
+}
+/// TMA load in im2col mode of 64 channels from `channel` on: of the pixels at offset (dx, dy) in
+/// consecutive windows, the first of which begins at (x, y) of an image. `map` is of imageMap().
+__device__ inline void tmaLoadPixels(void *to, const CUtensorMap *map, int channel, int x, int y,
+                                     int image, int dx, int dy, uint64_t *barrier) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};" ::"r"(sharedAddress(to)),
+               "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(channel),
+               "r"(x), "r"(y), "r"(image), "h"(uint16_t(dx)), "h"(uint16_t(dy))
+               : "memory");
+}
+/// The same with multicast, as copyTileMulticast().
+__device__ inline void copyPixelsMulticast(void *to, const CUtensorMap *map, int channel, int x,
+                                           int y, int image, int dx, int dy, uint64_t *barrier,
+                                           uint16_t ranks) {
+  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+               ".multicast::cluster [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8}, %9;" ::"r"(
+                   sharedAddress(to)),
+               "l"(reinterpret_cast<uint64_t>(map)), "r"(sharedAddress(barrier)), "r"(channel),
+               "r"(x), "r"(y), "r"(image), "h"(uint16_t(dx)), "h"(uint16_t(dy)), "h"(ranks)
+               : "memory");
+}
 /// TMA load of a box of one head, from row `row` on. `map` is of headsMap().
 __device__ inline void tmaLoadHead(void *to, const CUtensorMap *map, int row, int head, int batch,
                                    uint64_t *barrier) {

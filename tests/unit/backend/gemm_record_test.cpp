@@ -206,7 +206,7 @@ TEST(GemmRecord, IsALaunchThatTheKernelTakes) {
         const Kernel &row = kernel->kernel.row();
         EXPECT_EQ(launch.kernel, row.name);
         EXPECT_EQ(launch.abiHash, row.abiHash);
-        EXPECT_EQ(kernel->kernel.tile->normalizes, normalizes);
+        EXPECT_EQ(kernel->kernel.tile->form == GemmForm::Norm, normalizes);
         const Status status = row.check({launch.grid, launch.block, launch.sharedBytes, reads,
                                          writes, launch.ints, launch.floats});
         EXPECT_TRUE(status.isOk()) << launch.kernel << ": " << status.message();
@@ -229,11 +229,13 @@ TEST(GemmRecord, OtherRecordsAreNone) {
 
 TEST(GemmKernel, IsItsRow) {
   size_t kernels = 0;
-  for (const auto &tiles : {gemmTiles(), gemmNormTiles()})
+  for (const auto &tiles : {gemmTiles(), gemmNormTiles(), convTiles()})
     for (const GemmTile &tile : tiles)
       for (const DType dtype : {DType::F16, DType::BF16}) {
         const GemmKernel kernel{dtype, &tile};
-        EXPECT_EQ(kernel.row().name, std::string(tile.normalizes ? "gemm_norm_" : "gemm_") +
+        EXPECT_EQ(kernel.row().name, std::string(tile.form == GemmForm::Norm   ? "gemm_norm_"
+                                                 : tile.form == GemmForm::Conv ? "conv_"
+                                                                               : "gemm_") +
                                          std::string(dtypeName(dtype)) + "_" +
                                          std::string(tile.name));
         EXPECT_EQ(gemmKernelOf(kernel.row()), kernel);
