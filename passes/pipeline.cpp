@@ -113,7 +113,8 @@ constexpr DefaultPass kInference[] = {
 };
 
 constexpr DefaultPass kSelection[] = {
-    {"fold-batch-norm", "before select-patches, which leaves no convolution to fold into"},
+    {"fold-batch-norm", "before select-convolution, which leaves no convolution to fold into"},
+    {"select-convolution", "before pack-linears, which packs the linears that it makes"},
     {"pack-linears", "before select-attention, which reads its slices in place"},
     {"select-attention", "after pack-linears, whose slices it reads in place"},
     {"select-patches", "before select-tokens, which takes patches as rows"},

@@ -3,6 +3,11 @@
 #include "passes/manager/registered_pass.h"
 #include "passes/match.h"
 #include "passes/run_patterns.h"
+#include "passes/select/activations.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <cmath>
 
 namespace cgc::passes {
 namespace {
@@ -78,24 +83,6 @@ bool selectQuickGelu(Node &node, PatternRewriter &rewriter) {
   return reason && rewriter.notifyMatchFailure(node, reason);
 }
 
-/// Returns the cgc.linear activation that `node` computes, or null.
-const char *activationOf(const Node &node) {
-  switch (node.op()) {
-  case OpKind::Gelu:
-    return node.arg("approximate") == Arg("tanh") ? "gelu_tanh" : "gelu";
-  case OpKind::CgcQuickGelu:
-    return "quick_gelu";
-  case OpKind::Silu:
-    return "silu";
-  case OpKind::Relu:
-    return "relu";
-  case OpKind::Tanh:
-    return "tanh";
-  default:
-    return nullptr;
-  }
-}
-
 bool takeActivation(Node &node, PatternRewriter &rewriter) {
   const char *activation = activationOf(node);
   auto linear = activation ? linearOf(node.arg("self").value()) : std::nullopt;
@@ -138,11 +125,72 @@ bool takeResidual(Node &node, PatternRewriter &rewriter) {
   return reason && rewriter.notifyMatchFailure(node, reason);
 }
 
+/// The smallest factor of a weight of f16 that leaves weights of usual size normal numbers.
+constexpr double kLeastFactor = 0x1p-6;
+
+/// Whether an f16 weight times these factors is as exact as the product with a result of the
+/// linear. Smaller numbers may become subnormal; the sum with a residual hides that.
+bool keepsPrecision(Node &node, Value *factor, DType dtype) {
+  if (dtype != DType::F16)
+    return true;
+  const Node *user = node.result()->hasOneUse() ? *node.result()->users().begin() : nullptr;
+  if (user && !operandsOfSum(*user).empty() &&
+      user->result()->tensor().sizes == node.result()->tensor().sizes)
+    return true;
+  const auto factors = elementsOf(factor);
+  return factors &&
+         llvm::all_of(*factors, [](double f) { return f == 0 || std::abs(f) >= kLeastFactor; });
+}
+
+/// A factor for each column of a linear's result goes into its weight and bias. The candidates are
+/// products with a linear and a parameter.
+bool takeFactor(Node &node, PatternRewriter &rewriter) {
+  const char *reason = nullptr;
+  for (const auto &[factor, product] : operandsOfProduct(node)) {
+    auto linear = linearOf(product);
+    if (!linear || !dependsOnParametersOnly(factor))
+      continue;
+    Value *weight = linear->weight;
+    const int64_t columns = weight->tensor().sizes[0];
+    const ir::TensorType &type = factor->tensor();
+    if (!product->hasOneUse() || !hasOneReader(weight)) {
+      reason = "the linear or its weight has other users";
+    } else if (linear->activation != "none" || linear->residual) {
+      reason = "the linear has an activation or a residual already";
+    } else if (!dependsOnParametersOnly(weight) ||
+               (linear->bias && !dependsOnParametersOnly(linear->bias))) {
+      reason = "the linear's weight or bias is not a parameter";
+    } else if (type.numElements() != columns || type.sizes.back() != columns ||
+               node.result()->tensor().sizes != product->tensor().sizes ||
+               node.result()->tensor().dtype != type.dtype ||
+               weight->tensor().dtype != type.dtype) {
+      reason = "the factor is not one for each column";
+    } else if (!keepsPrecision(node, factor, type.dtype)) {
+      reason = "the factor is so small that weights of f16 would lose precision";
+    } else {
+      auto create = [&](OpKind op, std::vector<Arg> args) {
+        return rewriter.create(op, std::move(args), node, &node)->result();
+      };
+      // `fold` evaluates these ops at compile time, in f64.
+      auto wide = [&](Value *value) { return create(OpKind::To, {value, DType::F64, Arg()}); };
+      auto narrow = [&](Value *value) { return create(OpKind::To, {value, type.dtype, Arg()}); };
+      Value *perRow = wide(create(OpKind::View, {factor, Arg::ints(ir::Dims{columns, 1})}));
+      linear->weight = narrow(create(OpKind::Mul, {wide(weight), perRow}));
+      if (linear->bias)
+        linear->bias = narrow(
+            create(OpKind::Mul, {wide(linear->bias),
+                                 create(OpKind::View, {perRow, Arg::ints(ir::Dims{columns})})}));
+      Node *fused = rewriter.create(OpKind::CgcLinear, linear->args(), node, &node);
+      replaceAllUsesWith(rewriter, node.result(), fused->result());
+      return true;
+    }
+  }
+  return reason && rewriter.notifyMatchFailure(node, reason);
+}
+
 constexpr Pattern kSelectLinearPatterns[] = {
-    CGC_PATTERN(linearOfMatmul),
-    CGC_PATTERN(selectQuickGelu),
-    CGC_PATTERN(takeActivation),
-    CGC_PATTERN(takeResidual),
+    CGC_PATTERN(linearOfMatmul), CGC_PATTERN(takeFactor),   CGC_PATTERN(selectQuickGelu),
+    CGC_PATTERN(takeActivation), CGC_PATTERN(takeResidual),
 };
 
 } // namespace

@@ -1,0 +1,265 @@
+// select-convolution: convolutions of images with dense channels, with the residual and the
+// activation that follow them.
+#include "passes/canonicalize/patterns.h"
+#include "passes/constants.h"
+#include "passes/manager/registered_pass.h"
+#include "passes/run_patterns.h"
+#include "passes/select/activations.h"
+
+namespace cgc::passes {
+namespace {
+
+using ir::Arg;
+using ir::Dims;
+using ir::Node;
+using ir::OpKind;
+using ir::Value;
+
+/// Channels of 16-bit images that begin at multiples of 16 bytes, as TMA requires.
+constexpr int64_t kChannelMultiple = 8;
+
+const Dims kChannelsLast = {0, 2, 3, 1}, kChannelsSecond = {0, 3, 1, 2};
+
+/// Whether `of` has these two elements, or one for both.
+bool isPair(const Dims &of, int64_t height, int64_t width) {
+  return of.front() == height && of.back() == width;
+}
+
+/// `value`, or what it is a dense copy of.
+Value *uncopied(Value *value) {
+  auto copy = ir::ContiguousOp::of(value);
+  return copy ? copy->self() : value;
+}
+
+/// Adds calls before a node.
+class ImageBuilder {
+public:
+  ImageBuilder(Node &node, PatternRewriter &rewriter) : node_(node), rewriter_(rewriter) {}
+
+  Value *operator()(OpKind op, std::vector<Arg> args) const {
+    return rewriter_.create(op, std::move(args), node_, &node_)->result();
+  }
+  /// `value` [a, b, c, d] with dimension b last, dense.
+  Value *channelsLast(Value *value) const {
+    Value *permuted = (*this)(OpKind::Permute, {uncopied(value), Arg::ints(kChannelsLast)});
+    return permuted->tensor().isContiguous() ? permuted : (*this)(OpKind::Contiguous, {permuted});
+  }
+  /// The same with zeros behind the last dimension.
+  Value *padded(Value *value, int64_t zeros) const {
+    return zeros == 0 ? value
+                      : (*this)(OpKind::ConstantPadNd, {value, Arg::ints(Dims{0, zeros}), 0});
+  }
+
+private:
+  Node &node_;
+  PatternRewriter &rewriter_;
+};
+
+/// Replaces the result of `node` by `image`, whose channels are last; by a copy of it if a reader
+/// needs one.
+void replaceByImage(Node &node, Value *image, PatternRewriter &rewriter) {
+  const ImageBuilder create(node, rewriter);
+  Value *result = create(OpKind::Permute, {image, Arg::ints(kChannelsSecond)});
+  if (findStridesRefused(node.result(), result->tensor()))
+    result = create(OpKind::Contiguous, {result});
+  replaceAllUsesWith(rewriter, node.result(), result);
+}
+
+bool selectConvolution(Node &node, PatternRewriter &rewriter) {
+  auto conv = ir::Conv2dOp::of(node);
+  if (!conv)
+    return false;
+  Value *image = conv->input(), *weight = conv->weight();
+  const ir::TensorType &type = image->tensor();
+  const Dims &kernel = weight->tensor().sizes;
+  if (type.rank() != 4)
+    return rewriter.notifyMatchFailure(node, "the image has no batch dimension");
+  if (dtypeSize(type.dtype) != 2)
+    return rewriter.notifyMatchFailure(node, "the image is not of 16-bit floats");
+  if (!dependsOnParametersOnly(weight))
+    return rewriter.notifyMatchFailure(node, "the weight is not a parameter");
+  const bool isPointwise = kernel[2] == 1 && kernel[3] == 1;
+  if (type.isContiguous() && !isPointwise && isPair(conv->stride(), kernel[2], kernel[3]) &&
+      isPair(conv->padding(), 0, 0) && isPair(conv->dilation(), 1, 1) && conv->groups() == 1)
+    return rewriter.notifyMatchFailure(node, "select-patches takes windows that do not overlap");
+
+  const ImageBuilder create(node, rewriter);
+  const int64_t zeros = conv->groups() == 1
+                            ? (kChannelMultiple - kernel[1] % kChannelMultiple) % kChannelMultiple
+                            : 0;
+  Value *result =
+      create(OpKind::CgcConv2d,
+             {create.padded(create.channelsLast(image), zeros),
+              create.padded(create.channelsLast(weight), zeros), node.arg("bias"), Arg(), "none",
+              node.arg("stride"), node.arg("padding"), node.arg("dilation"), node.arg("groups")});
+  replaceByImage(node, result, rewriter);
+  return true;
+}
+
+/// Pools of images whose channels are dense already, between convolutions.
+bool selectPool(Node &node, PatternRewriter &rewriter) {
+  const auto average = ir::AvgPool2dOp::of(node);
+  if (!average && !node.is(OpKind::MaxPool2d))
+    return false;
+  Value *image = uncopied(node.arg("self").value());
+  const ir::TensorType &type = image->tensor();
+  if (type.rank() != 4 || type.isContiguous() || denseOrder(type) != kChannelsLast)
+    return rewriter.notifyMatchFailure(node, "the image's channels are not dense");
+  const ImageBuilder create(node, rewriter);
+  std::vector<Arg> args = {create.channelsLast(image),
+                           average ? "average" : "max",
+                           node.arg("kernel_size"),
+                           node.arg("stride"),
+                           node.arg("padding"),
+                           average ? Arg::ints(Dims{1, 1}) : node.arg("dilation"),
+                           node.arg("ceil_mode"),
+                           average ? node.arg("count_include_pad") : Arg(true),
+                           average ? node.arg("divisor_override") : Arg()};
+  replaceByImage(node, create(OpKind::CgcPool2d, std::move(args)), rewriter);
+  return true;
+}
+
+/// `operand` of a pointwise op whose result has sizes [N, C, H, W], with the channels last; null if
+/// that takes a copy.
+Value *withChannelsLast(Value *operand, const Dims &sizes, const ImageBuilder &create) {
+  const ir::TensorType &type = operand->tensor();
+  if (type.numElements() == 1 && type.rank() <= 1)
+    return operand;
+  if (type.rank() == 3 && type.sizes[1] == 1 && type.sizes[2] == 1) // A number for each channel.
+    return create(OpKind::Permute, {operand, Arg::ints(Dims{1, 2, 0})});
+  const bool isPerChannel = type.rank() == 4 && type.sizes[2] == 1 && type.sizes[3] == 1;
+  if (type.rank() != 4 ||
+      (!isPerChannel && (type.sizes != sizes || denseOrder(type) != kChannelsLast)))
+    return nullptr;
+  return create(OpKind::Permute, {operand, Arg::ints(kChannelsLast)});
+}
+
+/// A pointwise op on images whose channels are dense computes them as they lie.
+bool sinkChannels(Node &node, PatternRewriter &rewriter) {
+  if (!hasTrait(node.op(), ir::kPointwise) || node.numResults() != 1)
+    return false;
+  const ir::TensorType &type = node.result()->tensor();
+  const auto isImage = [](const Arg &arg) {
+    const auto permute = arg.isValue() ? ir::PermuteOp::of(arg.value()) : std::nullopt;
+    return permute && permute->dims() == kChannelsSecond &&
+           !permute->result()->tensor().isContiguous();
+  };
+  if (type.rank() != 4 || llvm::none_of(node.args(), isImage))
+    return false;
+  const ImageBuilder create(node, rewriter);
+  std::vector<Arg> args = node.args().vec();
+  for (Arg &arg : args) {
+    if (!arg.isValue())
+      continue;
+    Value *operand = withChannelsLast(arg.value(), type.sizes, create);
+    if (!operand)
+      return rewriter.notifyMatchFailure(node, "another operand's channels are not dense");
+    arg = operand;
+  }
+  replaceByImage(node, create(node.op(), std::move(args)), rewriter);
+  return true;
+}
+
+/// The cgc.conv2d whose result `value` is, with the channels second, if nothing else reads it.
+Node *convolutionOf(const Value *value) {
+  auto permute = ir::PermuteOp::of(value);
+  auto conv = permute && permute->dims() == kChannelsSecond ? ir::CgcConv2dOp::of(permute->self())
+                                                            : std::nullopt;
+  return conv && value->hasOneUse() && permute->self()->hasOneUse() ? permute->self()->node()
+                                                                    : nullptr;
+}
+
+/// Replaces the result of `node` by that of `conv` with another argument.
+void replaceWith(Node &node, Node &conv, llvm::StringRef name, const Arg &arg,
+                 PatternRewriter &rewriter) {
+  const ImageBuilder create(node, rewriter);
+  std::vector<Arg> args = conv.args().vec();
+  args[*ir::opSchema(OpKind::CgcConv2d).find(name)] = arg;
+  replaceByImage(node, create(OpKind::CgcConv2d, std::move(args)), rewriter);
+}
+
+bool takeConvolutionActivation(Node &node, PatternRewriter &rewriter) {
+  const char *activation = activationOf(node);
+  Node *conv = activation ? convolutionOf(node.arg("self").value()) : nullptr;
+  if (!conv || conv->arg("activation") != Arg("none"))
+    return false;
+  replaceWith(node, *conv, "activation", activation, rewriter);
+  return true;
+}
+
+bool takeConvolutionResidual(Node &node, PatternRewriter &rewriter) {
+  for (const auto &[residual, product] : operandsOfSum(node)) {
+    Node *conv = convolutionOf(product);
+    if (!conv || conv->arg("activation") != Arg("none") || !conv->arg("residual").isNone() ||
+        !sameLayout(residual->tensor(), product->tensor()) ||
+        residual->tensor().dtype != product->tensor().dtype)
+      continue;
+    const ImageBuilder create(node, rewriter);
+    replaceWith(node, *conv, "residual", create.channelsLast(residual), rewriter);
+    return true;
+  }
+  return false;
+}
+
+/// A GEMM loads the rows of X in one piece, and other passes fuse linears with more ops.
+bool linearOfPointwise(Node &node, PatternRewriter &rewriter) {
+  auto conv = ir::CgcConv2dOp::of(node);
+  if (!conv)
+    return false;
+  Value *weight = conv->weight();
+  const Dims kernel = weight->tensor().sizes;
+  const bool hasActivation = conv->activation() != "none", hasResidual = conv->residual();
+  if (kernel[1] != 1 || kernel[2] != 1 || conv->groups() != 1)
+    return false;
+  if (!isPair(conv->stride(), 1, 1) || !isPair(conv->padding(), 0, 0))
+    return rewriter.notifyMatchFailure(node, "its pixels are apart, or padded");
+  if (hasActivation && hasResidual)
+    return rewriter.notifyMatchFailure(node, "the activation follows the residual");
+  const ImageBuilder create(node, rewriter);
+  Value *matrix = create(OpKind::View, {weight, Arg::ints(Dims{kernel[0], kernel[3]})});
+  Value *linear =
+      hasActivation || hasResidual
+          ? create(OpKind::CgcLinear, {conv->input(), matrix, node.arg("bias"),
+                                       node.arg("residual"), node.arg("activation"), false})
+          : create(OpKind::Linear, {conv->input(), matrix, node.arg("bias")});
+  replaceAllUsesWith(rewriter, node.result(), linear);
+  return true;
+}
+
+constexpr Pattern kSelectConvolutionPatterns[] = {
+    CGC_PATTERN(selectConvolution),
+    CGC_PATTERN(selectPool),
+    CGC_PATTERN(takeConvolutionActivation),
+    CGC_PATTERN(takeConvolutionResidual),
+    CGC_PATTERN(sinkChannels),
+    CGC_PATTERN(normalizeViews),
+    CGC_PATTERN(dropIdentity),
+    CGC_PATTERN(dropCopy),
+};
+
+constexpr Pattern kPointwisePatterns[] = {
+    CGC_PATTERN(linearOfPointwise),
+    CGC_PATTERN(normalizeViews),
+    CGC_PATTERN(dropIdentity),
+};
+
+} // namespace
+
+/// Replaces convolutions of 16-bit images by cgc.conv2d, whose images have dense channels, with the
+/// residual and the activation that follow; then those of single pixels by a linear.
+struct SelectConvolutionPass {
+  static constexpr const char *name = "select-convolution";
+  static constexpr bool explains = true;
+  Result<Changed> run(ir::Graph &graph, PassContext &context) const;
+};
+
+Result<Changed> SelectConvolutionPass::run(ir::Graph &graph, PassContext &context) const {
+  CGC_ASSIGN_OR_RETURN(const Changed selected,
+                       runPatterns(graph, kSelectConvolutionPatterns, context));
+  CGC_ASSIGN_OR_RETURN(const Changed pointwise, runPatterns(graph, kPointwisePatterns, context));
+  return selected == Changed::Yes ? selected : pointwise;
+}
+
+CGC_DEFINE_PASS(SelectConvolutionPass)
+
+} // namespace cgc::passes
