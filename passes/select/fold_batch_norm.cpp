@@ -14,6 +14,38 @@ using ir::Node;
 using ir::OpKind;
 using ir::Value;
 
+/// batch_norm(x) = x scale + shift, for each channel, in f64: `fold` evaluates that at compile
+/// time.
+struct ChannelFactors {
+  Value *scale, *shift;
+};
+/// Those of `node`, a batch_norm of constant parameters, whose input is `bias` more.
+ChannelFactors factorsOf(Node &node, const Arg &bias, PatternRewriter &rewriter) {
+  auto create = [&](OpKind op, std::vector<Arg> args) {
+    return rewriter.create(op, std::move(args), node, &node)->result();
+  };
+  auto wide = [&](const Arg &arg) { return create(OpKind::To, {arg, DType::F64, Arg()}); };
+  Value *variance = create(OpKind::Add, {wide(node.arg("running_var")), node.arg("eps"), 1});
+  Value *scale = create(OpKind::Rsqrt, {variance});
+  if (!node.arg("weight").isNone())
+    scale = create(OpKind::Mul, {scale, wide(node.arg("weight"))});
+  Value *shift = wide(node.arg("running_mean"));
+  shift =
+      bias.isNone() ? create(OpKind::Neg, {shift}) : create(OpKind::Sub, {wide(bias), shift, 1});
+  shift = create(OpKind::Mul, {shift, scale});
+  if (!node.arg("bias").isNone())
+    shift = create(OpKind::Add, {shift, wide(node.arg("bias")), 1});
+  return {scale, shift};
+}
+
+/// The first of a batch_norm's parameters that is not constant; null if all are.
+const char *parameterThatVaries(const Node &node) {
+  for (const char *name : {"weight", "bias", "running_mean", "running_var"})
+    if (!dependsOnParametersOnly(node.arg(name)))
+      return name;
+  return nullptr;
+}
+
 /// batch_norm(conv(x, w, b)) = conv(x, w * s, (b - mean) * s + shift) with s = scale / sqrt(var +
 /// eps), for each output channel.
 bool foldBatchNorm(Node &node, PatternRewriter &rewriter) {
@@ -33,32 +65,20 @@ bool foldBatchNorm(Node &node, PatternRewriter &rewriter) {
     return rewriter.notifyMatchFailure(node, "a parameter of the convolution is not constant");
   if (!hasOneReader(weight))
     return rewriter.notifyMatchFailure(node, "the convolution's weight has other users");
-  for (llvm::StringRef name : {"weight", "bias", "running_mean", "running_var"})
-    if (!dependsOnParametersOnly(node.arg(name)))
-      return rewriter.notifyMatchFailure(node, "'" + name + "' is not constant");
+  if (const char *name = parameterThatVaries(node))
+    return rewriter.notifyMatchFailure(node, llvm::StringRef("'") + name + "' is not constant");
 
   auto create = [&](OpKind op, std::vector<Arg> args) {
     return rewriter.create(op, std::move(args), node, &node)->result();
   };
-  // `fold` evaluates these ops at compile time: in f64, rounded once to the weight's dtype.
-  auto wide = [&](const Arg &arg) { return create(OpKind::To, {arg, DType::F64, Arg()}); };
   auto narrow = [&](Value *value) {
     return create(OpKind::To, {value, weight->tensor().dtype, Arg()});
   };
-  Value *variance = create(OpKind::Add, {wide(node.arg("running_var")), node.arg("eps"), 1});
-  Value *scale = create(OpKind::Rsqrt, {variance});
-  if (!node.arg("weight").isNone())
-    scale = create(OpKind::Mul, {scale, wide(node.arg("weight"))});
-  Value *shift = wide(node.arg("running_mean"));
-  shift = conv->arg("bias").isNone() ? create(OpKind::Neg, {shift})
-                                     : create(OpKind::Sub, {wide(conv->arg("bias")), shift, 1});
-  shift = create(OpKind::Mul, {shift, scale});
-  if (!node.arg("bias").isNone())
-    shift = create(OpKind::Add, {shift, wide(node.arg("bias")), 1});
+  const auto [scale, shift] = factorsOf(node, conv->arg("bias"), rewriter);
   ir::Dims perChannel(weight->tensor().rank(), 1);
   perChannel[0] = weight->tensor().sizes[0];
-  Value *scaled = create(OpKind::Mul,
-                         {wide(Arg(weight)), create(OpKind::View, {scale, Arg::ints(perChannel)})});
+  Value *scaled = create(OpKind::Mul, {create(OpKind::To, {weight, DType::F64, Arg()}),
+                                       create(OpKind::View, {scale, Arg::ints(perChannel)})});
 
   std::vector<Arg> args = conv->args().vec();
   args[*ir::opSchema(conv->op()).find("weight")] = narrow(scaled);
@@ -68,16 +88,42 @@ bool foldBatchNorm(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
+/// A batch_norm of 16-bit images behind something else is a convolution of each channel by itself,
+/// which select-convolution takes.
+bool convolutionOfBatchNorm(Node &node, PatternRewriter &rewriter) {
+  if (!node.is(OpKind::BatchNorm) || node.arg("training") != Arg(false) ||
+      node.arg("running_mean").isNone() || node.arg("running_var").isNone() ||
+      parameterThatVaries(node))
+    return false;
+  Value *image = node.arg("input").value();
+  const ir::TensorType &type = image->tensor();
+  if (type.rank() != 4 || dtypeSize(type.dtype) != 2)
+    return false;
+  auto create = [&](OpKind op, std::vector<Arg> args) {
+    return rewriter.create(op, std::move(args), node, &node)->result();
+  };
+  const auto [scale, shift] = factorsOf(node, Arg(), rewriter);
+  const int64_t channels = type.sizes[1];
+  Value *weight = create(OpKind::View, {scale, Arg::ints(ir::Dims{channels, 1, 1, 1})});
+  Value *result = create(OpKind::Conv2d,
+                         {image, create(OpKind::To, {weight, type.dtype, Arg()}),
+                          create(OpKind::To, {shift, type.dtype, Arg()}), Arg::ints(ir::Dims{1, 1}),
+                          Arg::ints(ir::Dims{0, 0}), Arg::ints(ir::Dims{1, 1}), channels});
+  replaceAllUsesWith(rewriter, node.result(), result);
+  return true;
+}
+
 constexpr Pattern kFoldBatchNormPatterns[] = {
     CGC_PATTERN(foldBatchNorm),
+    CGC_PATTERN(convolutionOfBatchNorm),
     CGC_PATTERN(dropIdentity),
 };
 
 } // namespace
 
 /// Folds a batch_norm with constant parameters into the convolution before it, if nothing else
-/// reads the convolution and its weight. Requires `fold` after it, which computes the new weight
-/// and bias in f64.
+/// reads the convolution and its weight; another one of 16-bit images becomes a convolution.
+/// Requires `fold` after it, which computes the new weight and bias in f64.
 struct FoldBatchNormPass {
   static constexpr const char *name = "fold-batch-norm";
   static constexpr bool explains = true;
