@@ -51,11 +51,8 @@ std::optional<GemmProblem::Layout> layoutOf(const TensorRef &matrix, bool mayBeT
 /// The layout of images or of W of a convolution, which is dense and not empty; nothing if it is
 /// neither. Its stride is the number of channels.
 std::optional<GemmProblem::Layout> denseLayoutOf(const TensorRef &tensor) {
-  uint64_t elements = 1;
-  for (size_t i = tensor.sizes.size(); i-- > 0; elements *= uint64_t(tensor.sizes[i]))
-    if (tensor.sizes[i] == 0 || (tensor.sizes[i] != 1 && tensor.strides[i] != int64_t(elements)))
-      return std::nullopt;
-  if (tensor.sizes.size() != 4)
+  if (tensor.sizes.size() != 4 || std::ranges::count(tensor.sizes, 0) > 0 ||
+      !isDense(tensor.sizes, tensor.strides))
     return std::nullopt;
   return GemmProblem::Layout{tensor.sizes[3], alignmentOf(kBufferAlignment | tensor.slot.offset)};
 }

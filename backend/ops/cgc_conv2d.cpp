@@ -3,6 +3,7 @@
 #include "backend/kernels.h"
 #include "backend/lower_gemm.h"
 #include "backend/ops/lower_activation.h"
+#include "backend/ops/lower_windows.h"
 #include "ir/op_views.h"
 #include "runtime/kernels/images/images.h"
 
@@ -26,33 +27,29 @@ bool launchDepthwise(const GemmPlaces &operands, Activation activation, const Co
 
 } // namespace
 
-Result<bool> launchConv2d(const ir::Node &node, BucketBuilder &builder) {
+Status lowerConv2d(const ir::Node &node, BucketBuilder &builder) {
   const auto conv = *ir::CgcConv2dOp::of(node);
   const GemmPlaces operands{.x = builder.place(conv.input()),
                             .w = builder.place(conv.weight()),
                             .bias = builder.optionalPlace(node.arg("bias")),
                             .residual = builder.optionalPlace(node.arg("residual")),
                             .y = builder.allocate(*conv.result())};
-  const auto pair = [](const ir::Dims &of) { return std::array{of.front(), of.back()}; };
-  const ir::Dims &kernel = operands.w.sizes, &result = operands.y.sizes;
-  const ConvWindows windows{.kernel = {kernel[1], kernel[2]},
-                            .stride = pair(conv.stride()),
-                            .padding = pair(conv.padding()),
-                            .dilation = pair(conv.dilation()),
-                            .result = {result[1], result[2]}};
+  const ir::Dims &weight = operands.w.sizes;
+  const ConvWindows windows = convWindows({weight[1], weight[2]}, conv.stride(), conv.padding(),
+                                          conv.dilation(), operands.y.sizes);
   const Activation activation = activationNamed(conv.activation().str());
   const int64_t groups = conv.groups();
   if (groups == 1 && lowerGemm(operands, {.activation = activation, .windows = windows}, builder))
-    return true;
-  if (groups == kernel[0] && kernel[3] == 1 &&
+    return Status::ok();
+  if (groups == weight[0] && weight[3] == 1 &&
       launchDepthwise(operands, activation, windows, builder))
-    return true;
+    return Status::ok();
   callConvolution(operands, windows, groups, builder);
   if (operands.residual)
     addInto(*operands.residual, operands.y, operands.y, builder);
   if (activation != Activation::None)
     activate(activation, operands.y, operands.y, builder);
-  return true;
+  return Status::ok();
 }
 
 } // namespace cgc::backend

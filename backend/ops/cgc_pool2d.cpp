@@ -1,6 +1,7 @@
 // cgc.pool2d: one kernel on cuda.
 #include "backend/kernels.h"
 #include "backend/lowering.h"
+#include "backend/ops/lower_windows.h"
 #include "ir/op_views.h"
 #include "runtime/kernels/images/images.h"
 
@@ -9,13 +10,9 @@ namespace cgc::backend {
 Result<bool> launchPool2d(const ir::Node &node, BucketBuilder &builder) {
   const auto pool = *ir::CgcPool2dOp::of(node);
   const Place image = builder.place(pool.input()), result = builder.allocate(*pool.result());
-  const auto pair = [](const ir::Dims &of) { return std::array{of.front(), of.back()}; };
-  const ConvWindows windows{.kernel = pair(pool.kernelSize()),
-                            .stride =
-                                pair(pool.stride().empty() ? pool.kernelSize() : pool.stride()),
-                            .padding = pair(pool.padding()),
-                            .dilation = pair(pool.dilation()),
-                            .result = {result.sizes[1], result.sizes[2]}};
+  const ConvWindows windows =
+      convWindows(pool.kernelSize(), pool.stride().empty() ? pool.kernelSize() : pool.stride(),
+                  pool.padding(), pool.dilation(), result.sizes);
   const PoolNumbers numbers{.kind =
                                 int64_t(pool.kind() == "max" ? PoolKind::Max : PoolKind::Average),
                             .countsPadding = pool.countsPadding(),

@@ -22,8 +22,6 @@ Status inferCgcPool2d(const InferArgs &args, rules::Results &results) {
                          rules::toString(dilation));
   Dims sizes = {input.sizes[0]};
   for (unsigned i = 0; i < 2; ++i) {
-    if (windows.padding[i] > windows.kernel[i] / 2)
-      return rules::mismatch("padding", "at most half of 'kernel_size'", windows.padding[i]);
     CGC_ASSIGN_OR_RETURN(const int64_t count,
                          rules::windowCount("input", input.sizes[1 + i], windows.kernel[i],
                                             windows.stride[i], windows.padding[i], dilation[i],

@@ -53,6 +53,9 @@ Result<PoolWindows> poolWindows(const InferArgs &args, unsigned spatial) {
     CGC_ASSIGN_OR_RETURN(windows.stride, extents(args, "stride", spatial, 1));
   }
   CGC_ASSIGN_OR_RETURN(windows.padding, extents(args, "padding", spatial, 0));
+  for (unsigned i = 0; i < spatial; ++i)
+    if (windows.padding[i] > windows.kernel[i] / 2)
+      return mismatch("padding", "at most half of 'kernel_size'", windows.padding[i]);
   return windows;
 }
 
@@ -67,8 +70,6 @@ Status pool(const InferArgs &args, Results &results, unsigned spatial, const Dim
   const auto &[kernel, stride, padding] = windows;
   Dims sizes = self.sizes;
   for (unsigned i = 0; i < spatial; ++i) {
-    if (padding[i] > kernel[i] / 2)
-      return mismatch("padding", "at most half of 'kernel_size'", padding[i]);
     int64_t &size = sizes[self.rank() - spatial + i];
     CGC_ASSIGN_OR_RETURN(size, windowCount("self", size, kernel[i], stride[i], padding[i],
                                            dilation[i], args.boolean("ceil_mode")));

@@ -18,7 +18,8 @@ Result<int64_t> windowCount(llvm::StringRef arg, int64_t size, int64_t kernel, i
 struct PoolWindows {
   Dims kernel, stride, padding;
 };
-/// Reads 'kernel_size', 'stride', which is the kernel's size if it is empty, and 'padding'.
+/// Reads 'kernel_size', 'stride', which is the kernel's size if it is empty, and 'padding'. Refuses
+/// a padding of more than half of the kernel.
 Result<PoolWindows> poolWindows(const InferArgs &args, unsigned spatial);
 /// Adds the result of pooling the last `spatial` dimensions of 'self' with the arguments
 /// 'kernel_size', 'stride', 'padding' and 'ceil_mode'; `dilation` has an element for each.

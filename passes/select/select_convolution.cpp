@@ -1,10 +1,11 @@
-// select-convolution: convolutions of images with dense channels, with the residual and the
-// activation that follow them.
+// select-convolution: convolutions of images with the channels last, with the residual and the
+// activation that follow them, and the pools and pointwise ops between them.
 #include "passes/canonicalize/patterns.h"
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
 #include "passes/run_patterns.h"
 #include "passes/select/activations.h"
+#include "passes/select/windows.h"
 
 namespace cgc::passes {
 namespace {
@@ -19,11 +20,6 @@ using ir::Value;
 constexpr int64_t kChannelMultiple = 8;
 
 const Dims kChannelsLast = {0, 2, 3, 1}, kChannelsSecond = {0, 3, 1, 2};
-
-/// Whether `of` has these two elements, or one for both.
-bool isPair(const Dims &of, int64_t height, int64_t width) {
-  return of.front() == height && of.back() == width;
-}
 
 /// `value`, or what it is a dense copy of.
 Value *uncopied(Value *value) {
@@ -44,7 +40,7 @@ public:
     Value *permuted = (*this)(OpKind::Permute, {uncopied(value), Arg::ints(kChannelsLast)});
     return permuted->tensor().isContiguous() ? permuted : (*this)(OpKind::Contiguous, {permuted});
   }
-  /// The same with zeros behind the last dimension.
+  /// `value` with this many zeros behind its last dimension.
   Value *padded(Value *value, int64_t zeros) const {
     return zeros == 0 ? value
                       : (*this)(OpKind::ConstantPadNd, {value, Arg::ints(Dims{0, zeros}), 0});
@@ -80,7 +76,7 @@ bool selectConvolution(Node &node, PatternRewriter &rewriter) {
     return rewriter.notifyMatchFailure(node, "the weight is not a parameter");
   const bool isPointwise = kernel[2] == 1 && kernel[3] == 1;
   if (type.isContiguous() && !isPointwise && isPair(conv->stride(), kernel[2], kernel[3]) &&
-      isPair(conv->padding(), 0, 0) && isPair(conv->dilation(), 1, 1) && conv->groups() == 1)
+      hasPlainWindows(*conv))
     return rewriter.notifyMatchFailure(node, "select-patches takes windows that do not overlap");
 
   const ImageBuilder create(node, rewriter);

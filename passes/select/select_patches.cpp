@@ -3,6 +3,7 @@
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
 #include "passes/run_patterns.h"
+#include "passes/select/windows.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -17,24 +18,17 @@ using ir::Value;
 constexpr int64_t kMultiple = 8;  ///< Alignment of the columns that GEMMs prefer.
 constexpr int64_t kMaxGrowth = 8; ///< Padding may add at most one part in this many columns.
 
-/// Returns the two extents of an argument of one or two elements.
-std::pair<int64_t, int64_t> extents(const ir::Dims &values) {
-  return {values.front(), values.back()};
-}
-
 bool selectPatches(Node &node, PatternRewriter &rewriter) {
   auto conv = ir::Conv2dOp::of(node);
   if (!conv)
     return false;
   Value *image = conv->input(), *weight = conv->weight();
   const ir::Dims &kernel = weight->tensor().sizes;
-  using Pair = std::pair<int64_t, int64_t>;
   if (image->tensor().rank() != 4)
     return rewriter.notifyMatchFailure(node, "the image has no batch dimension");
-  if (extents(conv->stride()) != Pair(kernel[2], kernel[3]))
+  if (!isPair(conv->stride(), kernel[2], kernel[3]))
     return rewriter.notifyMatchFailure(node, "the stride is not the kernel's size");
-  if (extents(conv->padding()) != Pair(0, 0) || extents(conv->dilation()) != Pair(1, 1) ||
-      conv->groups() != 1)
+  if (!hasPlainWindows(*conv))
     return rewriter.notifyMatchFailure(node, "it has padding, dilation or groups");
   if (!(isConstant(weight) || readsState(*weight->node())) || !weight->tensor().isContiguous())
     return rewriter.notifyMatchFailure(node, "the weight is not a dense parameter");

@@ -1,5 +1,5 @@
-// Device and host code shared by gemm.cuh and gemm_persistent.cuh: the kernel parameter, the
-// pipeline state, the mainloop, and the scales that normalize rows of X.
+// Device and host code shared by gemm.cuh and gemm_persistent.cuh: the kernel parameter, the loads
+// of operands, the pipeline state, the mainloop, and the scales that normalize rows of X.
 #pragma once
 
 #include "runtime/kernels/device.cuh"
