@@ -70,11 +70,12 @@ endfunction()
 function(cgc_precompile_headers name)
   if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
     # ccache may return a PCH built in another clone. Clang then sees each repository header under two paths, and
-    # `#pragma once` does not help. So Clang precompiles neither the repository's headers nor those of LibTorch in .venv.
+    # `#pragma once` does not help. So Clang precompiles neither the repository's headers, in the source or the build
+    # tree, nor those of LibTorch in .venv.
     list(FILTER ARGN EXCLUDE REGEX "^<(ATen|torch)/")
     foreach(header ${ARGN})
-      string(REGEX REPLACE "^<(.*)>$" "\\1" path "${header}")
-      if(EXISTS "${CMAKE_SOURCE_DIR}/${path}")
+      string(REGEX REPLACE "^<([^/]*)/.*" "\\1" folder "${header}")
+      if(IS_DIRECTORY "${CMAKE_SOURCE_DIR}/${folder}")
         list(REMOVE_ITEM ARGN ${header})
       endif()
     endforeach()
