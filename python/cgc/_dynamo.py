@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._compile import compile
 from ._errors import Error
+from ._export import shared
 
 if TYPE_CHECKING:
     import torch
@@ -111,17 +112,14 @@ def _check(results: Sequence[Any], nodes: Sequence[torch.fx.Node], weights: Any)
         raise ValueError("it returns no tensor")
     if any(weight.is_inference() for weight in weights):
         raise ValueError("its weights are inference tensors, whose changes are not counted")
-    seen = {value.untyped_storage()._cdata for node in nodes
-            if isinstance(value := node.meta.get("example_value"), torch.Tensor)}
-    for result in results:
-        value = getattr(result, "meta", {}).get("example_value")
+    values = [getattr(result, "meta", {}).get("example_value") for result in results]
+    for result, value in zip(results, values):
         if not isinstance(value, torch.Tensor):
             raise ValueError(f"it returns {result}, which is no tensor")
-        if value.untyped_storage()._cdata in seen:
-            raise ValueError(f"it returns {result}, which shares the memory of an input or of another output")
         if not value.is_contiguous():
             raise ValueError(f"it returns {result}, which is not contiguous")
-        seen.add(value.untyped_storage()._cdata)
+    if (index := shared(values, [node.meta.get("example_value") for node in nodes])) is not None:
+        raise ValueError(f"it returns {results[index]}, which shares the memory of an input or of another output")
 
 
 def _is_weight(node: torch.fx.Node, value: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -53,11 +53,12 @@ def export_program(model: Any, entry: str, inputs: dict[str, Any], max_batch: in
                    checks_one_row: bool = True, min_batch: int = 1, is_training: bool = False) -> Any:
     """The torch.export.ExportedProgram of a method with these inputs and constants. With `max_batch`, dimension 0 of all
     inputs, or of those in `batched`, is dynamic, from `min_batch` to most_rows(), and so are the dimensions in `lengths` where
-    torch allows it. UsageError if torch cannot export it, or if the program computes something else for one row than the
-    model, and `checks_one_row`; a model in training mode changes with each computation, and is not compared."""
+    torch allows it. UsageError if torch cannot export it, if a call of the model depends on attributes that an earlier one
+    has assigned, or if the program computes something else for one row than the model, and `checks_one_row`; a model in
+    training mode changes with each computation, and is not compared."""
     import torch
     with LOCK, _failures("torch.export cannot export the model", _last_lines), torch.set_grad_enabled(is_training), \
-            _as(model, "forward", entry, list(inputs), constants):
+            _restored(model), _as(model, "forward", entry, list(inputs), constants) as assigned:
         _keep_fake_tensors()
         # torch takes a tensor that is given twice for one input, and a parameter for itself.
         inputs = {name: tensor.detach().clone() for name, tensor in inputs.items()}
@@ -73,6 +74,9 @@ def export_program(model: Any, entry: str, inputs: dict[str, Any], max_batch: in
             shapes = {name: {**({0: rows} if name in names else {}),
                              **dict.fromkeys(lengths.get(name, ()), torch.export.Dim.AUTO)} for name in inputs}
         program = torch.export.export(model, (), inputs, dynamic_shapes=shapes, strict=False)
+        if assigned and not is_training and not _forgets(model, program, inputs):
+            raise UsageError(f"a call of forward() assigns {assigned[0]}, on which the next one depends, and a plan does not keep "
+                             "it; register it as a buffer that forward() overwrites, or give it as an input and an output")
         if names and checks_one_row and not is_training:
             # torch also takes a condition on the batch for what it is with other batches than 1.
             one = {name: tensor[:1] if name in names else tensor for name, tensor in inputs.items()}
@@ -138,6 +142,18 @@ def keeps(program: Any, lengths: Mapping[str, Collection[int]]) -> bool:
     return all(isinstance(size, torch.SymInt) and size.node.maybe_as_int() is None for size in sizes)
 
 
+def shared(results: Iterable[Any], inputs: Iterable[Any]) -> int | None:
+    """The index of the first result that shares memory with an input or with a result before it; None if none does."""
+    import torch
+    seen = {value.untyped_storage()._cdata for value in inputs if isinstance(value, torch.Tensor)}
+    for index, value in enumerate(results):
+        if isinstance(value, torch.Tensor):
+            if value.untyped_storage()._cdata in seen:
+                return index
+            seen.add(value.untyped_storage()._cdata)
+    return None
+
+
 class Outputs:
     """What a program returns: a tree of tensors and None."""
 
@@ -150,6 +166,8 @@ class Outputs:
             raise UsageError("forward() returns no tensor")
         if other := [value for value in values if not isinstance(value, (torch.Tensor, type(None)))]:
             raise UsageError(f"forward() returns {other[0]}, which is no tensor; return tensors")
+        inputs = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"]
+        self.are_new = shared(values, inputs) is None  #: Whether the model's share no memory with its inputs, nor one another.
         self._tree = program.call_spec.out_spec
         self._dtypes = [getattr(value, "dtype", None) for value in values]
 
@@ -236,6 +254,32 @@ def given(model: Any, entry: str, inputs: dict[str, Any]) -> list[str]:
     return names
 
 
+def _attributes(model: Any) -> dict[tuple[str, str], Any]:
+    """What forward() may assign but parameters, buffers and modules: by the path of the module, and the name."""
+    return {(path, name): value for path, module in model.named_modules() for name, value in vars(module).items()
+            if not (path == "" and name == "forward")}
+
+
+def _forgets(model: Any, program: Any, inputs: Mapping[str, Any]) -> bool:
+    """Whether the model computes the same as the program also after a call with other inputs."""
+    want, first = _called(program.module(), inputs), _called(model, inputs)
+    _called(model, {name: tensor.flip(-1) if tensor.dim() else tensor for name, tensor in inputs.items()})
+    return _are_equal(first, want) and _are_equal(_called(model, inputs), want)
+
+
+@contextlib.contextmanager
+def _restored(model: Any) -> Iterator[None]:
+    """Takes back what the context assigns to attributes of the model and of its modules."""
+    before = {module: dict(vars(module)) for module in model.modules()}
+    try:
+        yield
+    finally:
+        for module, attributes in before.items():
+            for name in vars(module).keys() - attributes.keys():
+                del vars(module)[name]
+            vars(module).update(attributes)
+
+
 @contextlib.contextmanager
 def _failures(what: str, describe: Callable[[Exception], str]) -> Iterator[None]:
     """Raises a UsageError in place of every exception, of the model's own code, too."""
@@ -261,19 +305,24 @@ def _last_lines(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _as(model: Any, name: str, entry: str, parameters: list[str],
-        constants: Mapping[str, Any] = MappingProxyType({})) -> Iterator[None]:
+        constants: Mapping[str, Any] = MappingProxyType({})) -> Iterator[list[str]]:
     """Makes the method `name` of the model its method `entry` with these parameters, and no others, for the context.
-    Parameters in `constants` have these values."""
+    Parameters in `constants` have these values. Gives the names of the attributes that calls assign."""
     method, own = getattr(model, entry), getattr(model, name)
+    assigned: list[str] = []
 
     def call(*arguments: Any, **named: Any) -> Any:
         with _attribute(model, name, own):  # The method may call it.
-            return method(**dict(zip(parameters, arguments)), **named, **constants)
+            before = _attributes(model)
+            result = method(**dict(zip(parameters, arguments)), **named, **constants)
+            assigned.extend(".".join(filter(None, key)) for key, value in _attributes(model).items()
+                            if key not in before or before[key] is not value)
+            return result
 
     call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [inspect.Parameter(parameter, inspect.Parameter.POSITIONAL_OR_KEYWORD) for parameter in parameters])
     with _attribute(model, name, call):
-        yield
+        yield assigned
 
 
 @contextlib.contextmanager

@@ -393,6 +393,48 @@ def test_an_export_changes_no_state_of_the_model(tmp_path):
     assert model.count == 1
 
 
+class Remembers(nn.Module):
+    """Assigns attributes, on which the next call depends or not."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind, self.last, self.calls, self.linear = kind, None, 0, nn.Linear(3, 3)
+
+    def forward(self, x):
+        y = self.linear(x)
+        self.calls = self.calls + 1
+        if self.kind == "tensor":
+            y = y if self.last is None else y + self.last.mean(0)
+            self.last = y.detach()
+        elif self.kind == "number":
+            y = y * self.calls
+        elif self.last is None:
+            self.last = torch.ones(3)
+        return y if self.kind != "table" else y + self.last
+
+
+@pytest.mark.parametrize("kind", ["tensor", "number"])
+def test_attributes_that_the_next_call_reads_are_refused(kind, tmp_path):
+    model, x = Remembers(kind).eval(), torch.rand(2, 3)
+    before = dict(vars(model))
+    fast = cgc.compile(model, target="cpu", shapes="wait")
+    with pytest.raises(cgc.UsageError, match="a call of forward.. assigns (last|calls), on which the next one depends.*register it as a buffer"):
+        fast(x)
+    with pytest.raises(cgc.UsageError, match="on which the next one depends"):
+        cgc.compile(model, x, target="cpu", output=tmp_path / "remembers.cgplan")
+    assert vars(model) == before
+
+
+def test_an_attribute_that_is_the_same_in_each_call_is_kept():
+    model, x = Remembers("table").eval(), torch.rand(2, 3)
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # Of torch.
+        fast = cgc.compile(model, target="cpu", shapes="wait")
+        got = fast(x), fast(x)
+        assert model.last is None
+        assert_allclose(got, [model(x)] * 2, **TOLERANCE)
+
+
 def test_threads_that_end_may_export():
     program = """if True:
         import threading, torch, cgc
