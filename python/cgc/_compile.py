@@ -25,13 +25,14 @@ def compile(model: torch.nn.Module, inputs: Any, *, output: Union[str, os.PathLi
 def compile(model: torch.nn.Module, inputs: Any = None, *, batch: int | Sequence[int] | None = None,
             precision: str | None = None, target: str | None = None, options: Sequence[str] = (),
             shapes: Literal["auto", "wait", "error"] = "auto", limit: int = 16,
-            executor: str = "graph") -> CompiledModule: ...
+            executor: str = "graph", fallback: Literal["eager"] | None = None) -> CompiledModule: ...
 def compile(model: torch.nn.Module,
             inputs: Mapping[str, torch.Tensor] | Sequence[torch.Tensor] | torch.Tensor | None = None, *,
             output: Union[str, os.PathLike[str], None] = None, batch: int | Sequence[int] | None = None,
             entries: str | Sequence[str] | None = None, precision: str | None = None, target: str | None = None,
             exporter: Literal["export", "trace", "script"] = "export", options: Sequence[str] = (),
-            shapes: Literal["auto", "wait", "error"] = "auto", limit: int = 16, executor: str = "graph") -> Path | CompiledModule:
+            shapes: Literal["auto", "wait", "error"] = "auto", limit: int = 16, executor: str = "graph",
+            fallback: Literal["eager"] | None = None) -> Path | CompiledModule:
     """Compiles a torch module: into a module that is called like it or, with `output`, into a plan file.
 
     model: a module in evaluation mode, or, for a file, one that torch.jit made.
@@ -54,6 +55,9 @@ def compile(model: torch.nn.Module,
         bucket, answers while a thread compiles. "wait": it compiles. "error": it raises UsageError.
     limit: the number of batches to compile for each form of inputs with shapes="auto".
     executor: that of load().
+    fallback: "eager": where the model cannot be exported or compiled for the inputs of a call, torch runs it, and its
+        submodules with parameters are compiled, each by itself, and so on for each of those. What stays with torch is said
+        once. [None: the whole model stays with torch or, unless shapes="auto", the call raises the error]
 
     Raises the error of the program cgc, which compiles; DeviceError if torch is missing; UsageError if torch cannot export
     the model.
@@ -72,7 +76,7 @@ def compile(model: torch.nn.Module,
                              "plan file, with entries, with exporter and for a module that torch.jit made")
         target = target or ("cuda" if torch.cuda.is_available() else "cpu")
         module = CompiledModule(model, precision=precision, target=target, shapes=shapes, limit=limit, executor=executor,
-                                options=options)
+                                options=options, fallback=fallback)
         if inputs is not None:
             given = {name: tensor(name, value) for name, value in by_name(model, inputs).items()}
             module.compile(given, batch)

@@ -20,13 +20,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _cache, _export, _program
-from ._errors import Error, UsageError
+from ._errors import BusyError, DeviceError, Error, OutOfMemoryError, UsageError
 from ._plan import short_dtype
 from ._prepared import PreparedCall
 from ._session import Session, load
 
 if TYPE_CHECKING:
     import torch
+
+    from ._fallback import BySubmodule
 
 #: What a call with inputs or a batch does that are not compiled.
 SHAPES = ("auto", "wait", "error")
@@ -86,6 +88,10 @@ class _Program:
         return f"{inputs} for batches {[bucket[0] for bucket in self.buckets]} in {self.seconds:.1f} s"
 
 
+class _NotNow(UsageError):
+    """The model may be compiled, but not in this call."""
+
+
 class CompiledModule:
     """A torch module in evaluation mode, compiled for the inputs of its calls: what compile() gives without `output`.
 
@@ -97,15 +103,23 @@ class CompiledModule:
     """
 
     def __init__(self, model: torch.nn.Module, *, precision: str | None, target: str, shapes: str, limit: int,
-                 executor: str, options: Sequence[str]):
-        for name, value, choices in (("shapes", shapes, SHAPES), ("target", target, ("cuda", "cpu")),
-                                     ("precision", precision, (None, "fp16", "bf16", "fp32", "tf32")),
-                                     ("executor", executor, ("graph", "stream", "reference"))):
+                 executor: str, options: Sequence[str], fallback: str | None = None,
+                 part: str | None = None):
+        for option, value, choices in (("shapes", shapes, SHAPES), ("target", target, ("cuda", "cpu")),
+                                       ("precision", precision, (None, "fp16", "bf16", "fp32", "tf32")),
+                                       ("executor", executor, ("graph", "stream", "reference")),
+                                       ("fallback", fallback, (None, "eager"))):
             if value not in choices:
-                raise UsageError(f"{name} is {value!r}; give one of {', '.join(map(str, choices))}")
+                raise UsageError(f"{option} is {value!r}; give one of {', '.join(map(str, choices))}")
         if limit < 1:
             raise UsageError(f"limit is {limit}; it must be at least 1")
-        self._model = model
+        if fallback and shapes == "error":
+            raise UsageError("fallback='eager' compiles submodules in calls, which shapes='error' refuses; give shapes='wait'")
+        self._model, self._name, self._is_part = model, part or type(model).__name__, part is not None
+        self._fallback = fallback
+        self._settings = {"precision": precision, "target": target, "shapes": shapes, "limit": limit, "executor": executor,
+                          "options": options, "fallback": fallback}  # Of submodules, too.
+        self._by_submodule: BySubmodule | None = None
         self._signature = inspect.signature(model.forward)  # torch.export sees another one.
         self._command = ["--target", target, "--quiet", *(["--precision", precision] if precision else []), *options]
         self._shapes, self._limit, self._executor = shapes, limit, executor
@@ -114,7 +128,7 @@ class CompiledModule:
         weakref.finalize(self, _remove, self._folder, self._process)
         self._programs: dict[Any, _Program] = {}
         self._numbers = itertools.count()  # Of the files of programs.
-        self._refused: set[Any] = set()  # Forms that stay with torch.
+        self._refused: dict[Any, bool] = {}  # Forms that stay with torch, and whether their submodules are compiled.
         self._calls: dict[Any, _Call] = {}  # Those that need nothing but the memory of their tensors.
         self._level = _LENGTHS  # What torch can export the model with, as far as is known.
         self._ahead: list[tuple[Mapping[str, Any], Sequence[int]]] = []  # What compile() was given.
@@ -129,42 +143,32 @@ class CompiledModule:
             raise UsageError("the module was compiled before this process was forked; compile it in each process")
         if self._versions != sum(map(_version_of, self._weights)):
             self._versions, self._is_old = sum(map(_version_of, self._weights)), True
-            warnings.warn(f"the weights of {type(self._model).__name__} have changed since it was compiled, and its plans have "
+            warnings.warn(f"the weights of {self._name} have changed since it was compiled, and its plans have "
                           "the old ones; call refresh()", stacklevel=2)
         calls, key = self._calls, _key(arguments, named)
         if call := calls.get(key):
             return call.run(arguments, named)
-        if self._shapes != "auto":
-            tensors, constants = self._bind(arguments, named)
-            bucket = _bucket_of(tensors)
-            if bucket[0] == 0:
-                return self._answer(arguments, named)
-            program = self._program_of(tensors, constants, bucket[0])
-            if program.needs(bucket):
-                if self._shapes == "error":
-                    raise UsageError(f"the model is not compiled for a batch of {bucket[0]}, but for {program.describe()}; give "
-                                     "compile() this batch, or shapes='auto'")
-                program = self._compile(program, [bucket], tensors, constants)
-            call = calls[key] = self._prepare(program, tensors, arguments)
-            return call.run(arguments, named)
-        form = None
+        form = call = None
         try:
             tensors, constants = self._bind(arguments, named)
             bucket, form = _bucket_of(tensors), _form(tensors, constants, _LENGTHS)
             if bucket[0] and form not in self._refused:
                 program = self._program_of(tensors, constants, bucket[0])
                 if program.needs(bucket):
-                    self._compile_later(program, bucket)
+                    if self._shapes == "error":
+                        raise UsageError(f"the model is not compiled for a batch of {bucket[0]}, but for {program.describe()}; "
+                                         "give compile() this batch, or shapes='auto'")
+                    if self._shapes == "wait":
+                        program = self._compile(program, [bucket], tensors, constants)
+                    else:
+                        self._compile_later(program, bucket, form)
                 if program.takes(bucket):
                     call = self._prepare(program, tensors, arguments)
                     if not program.needs(bucket):
                         calls[key] = call
-                    return call.run(arguments, named)
-        except Error as error:  # Nothing has run.
-            if form not in self._refused:
-                self._refused.add(form)
-                self._warn(error)
-        return self._answer(arguments, named)
+        except Error as error:
+            self._refuse(form, error)
+        return call.run(arguments, named) if call else self._answer(arguments, named, form)
 
     def compile(self, inputs: Mapping[str, Any], batch: Sequence[int]) -> None:
         """Compiles now for inputs of this form, by the names of forward()'s parameters, and these batches [that of the inputs]."""
@@ -176,19 +180,25 @@ class CompiledModule:
         batches = sorted(set(batch)) or [given]
         if batches[0] < 1:
             raise UsageError(f"batch is {batches[0]}; it must be at least 1")
-        program = self._program_of(tensors, constants, batches[-1], is_ahead=True)
-        if batches != [given] and not any("N" in sizes for _, sizes in program.inputs.values()):
-            raise UsageError(f"the model fixes its batch, and the inputs have one of {given}; leave batch out")
         lengths = _bucket_of(tensors)[1:]
-        program = self._compile(program, [(one, *lengths) for one in batches], tensors, constants)
-        program.is_chosen = True
+        try:
+            program = self._program_of(tensors, constants, batches[-1], is_ahead=True)
+            if batches != [given] and not any("N" in sizes for _, sizes in program.inputs.values()):
+                raise _NotNow(f"the model fixes its batch, and the inputs have one of {given}; leave batch out")
+            program = self._compile(program, [(one, *lengths) for one in batches], tensors, constants)
+            program.is_chosen = True
+        except Error as error:
+            if not self._falls_back(error):
+                raise
+            self._refuse(_form(tensors, constants, _LENGTHS), error)
         self._ahead.append((inputs, batch))
 
     def refresh(self) -> None:
         """Takes the present weights of the model: compiles for what compile() was given before it returns, and for the rest in
         later calls."""
         with _export.LOCK:
-            self._programs, self._refused, self._calls, self._level = {}, set(), {}, _LENGTHS
+            self._programs, self._refused, self._calls, self._level = {}, {}, {}, _LENGTHS
+            self._by_submodule = None
             self._weights, self._versions, self._is_old = [], 0, False
         ahead, self._ahead = self._ahead, []
         for inputs, batch in ahead:
@@ -199,6 +209,9 @@ class CompiledModule:
         path = Path(path)
         with self._compile_lock:
             plans = [program.plan for program in list(self._programs.values()) if program.plan]
+            if self._by_submodule:
+                raise UsageError("the submodules of the model are compiled, and a file holds one plan; give cgc.compile() a "
+                                 "submodule")
             if len(plans) != 1:
                 raise UsageError(f"the model is compiled for {len(plans)} forms of inputs, and a file holds one; give "
                                  "cgc.compile() the inputs")
@@ -206,8 +219,10 @@ class CompiledModule:
         return path
 
     def __repr__(self) -> str:
-        programs = "; ".join(program.describe() for program in list(self._programs.values()))
-        return f"<cgc.CompiledModule of {type(self._model).__name__}: {programs or 'nothing is compiled yet'}>"
+        programs = [program.describe() for program in list(self._programs.values())]
+        if self._by_submodule:
+            programs += map(repr, self._by_submodule.children.values())
+        return f"<cgc.CompiledModule of {self._name}: {'; '.join(programs) or 'nothing is compiled yet'}>"
 
     def _repr_html_(self) -> str:
         """The repr and, if Graphviz is installed, a drawing of each plan, for notebooks."""
@@ -263,10 +278,10 @@ class CompiledModule:
         with _export.LOCK:
             if not (program := find()):
                 if self._is_old:
-                    raise UsageError("the weights of the model have changed since it was compiled for others; call refresh()")
+                    raise _NotNow("the weights of the model have changed since it was compiled for others; call refresh()")
                 if len(self._programs) >= self._limit:
-                    raise UsageError(f"the model is compiled for {len(self._programs)} forms of inputs, which is the limit; "
-                                     "give compile() a larger limit")
+                    raise _NotNow(f"the model is compiled for {len(self._programs)} forms of inputs, which is the limit; "
+                                  "give compile() a larger limit")
                 program = self._export(tensors, constants, most)
                 if not self._weights:
                     self._weights = [weight for weight in (*self._model.parameters(), *self._model.buffers())
@@ -296,12 +311,14 @@ class CompiledModule:
 
     def _save(self, exported: Any, tensors: dict[str, Any], most: int, level: int) -> _Program:
         outputs = _export.Outputs(exported)
+        if self._is_part and not outputs.are_new:
+            raise UsageError("its outputs share memory with its inputs or one another, and those of a plan are new")
         path = _export.save(exported, self._folder / f"{next(self._numbers)}.pt2")
         inputs = {name: (short_dtype(name, tensors[name]), sizes) for name, sizes in _sizes(tensors, level).items()}
         device = next((tensor.device.index for tensor in tensors.values() if tensor.device.type == "cuda"), None)
         return _Program(inputs, path, _cache.digest(path), most, outputs, device, level)
 
-    def _compile_later(self, program: _Program, bucket: _Bucket) -> None:
+    def _compile_later(self, program: _Program, bucket: _Bucket, form: Any) -> None:
         if bucket in program.failed or (program.pending and not program.pending.done()) or len(program.buckets) >= self._limit:
             return
 
@@ -313,20 +330,47 @@ class CompiledModule:
                     self._level = _BATCH  # The next call exports a program of these lengths alone.
                     return
                 program.failed.add(bucket)
-                self._warn(error)
+                if self._falls_back(error):
+                    self._refuse(form, error)
+                else:
+                    self._warn("with torch", error)
 
         with contextlib.suppress(RuntimeError):  # The interpreter is ending.
             program.pending = self._worker.submit(compile_it)
 
-    def _warn(self, error: Exception) -> None:
-        warnings.warn(f"cgc does not run {type(self._model).__name__} for these inputs, which stays with torch: {error}",
-                      stacklevel=3)
+    def _falls_back(self, error: Exception) -> bool:
+        """Whether submodules are compiled after this error of the whole."""
+        return self._fallback == "eager" and not isinstance(error, (_NotNow, DeviceError, OutOfMemoryError, BusyError))
 
-    def _answer(self, arguments: tuple, named: Mapping[str, Any]) -> Any:
-        """The model's own answer."""
+    def _refuse(self, form: Any, error: Exception) -> None:
+        """Leaves inputs of a form to torch, or raises the error."""
+        by_submodule = self._falls_back(error)
+        if self._shapes != "auto" and not by_submodule:
+            raise error
+        if form not in self._refused:
+            self._refused[form] = by_submodule
+            if by_submodule:
+                self._programs = {form: program for form, program in list(self._programs.items()) if program.plan}
+                if not self._programs:
+                    self._weights, self._versions = [], 0
+            self._warn("with torch but for its submodules" if by_submodule and self._model._modules else "with torch", error)
+
+    def _warn(self, stays: str, error: Exception) -> None:
+        warnings.warn(f"cgc does not run {self._name} for these inputs, which stays {stays}: {error}", stacklevel=4)
+
+    def _answer(self, arguments: tuple, named: Mapping[str, Any], form: Any) -> Any:
+        """The model's own answer, or that of its submodules."""
         import torch
         with _export.LOCK, torch.no_grad():
-            return self._model(*arguments, **named)
+            if not self._refused.get(form):
+                return self._model(*arguments, **named)
+            if not self._by_submodule:
+                from ._fallback import BySubmodule
+                self._by_submodule = BySubmodule(self._model, self._name, self._compile_child)
+            return self._by_submodule(*arguments, **named)
+
+    def _compile_child(self, child: torch.nn.Module, path: str) -> CompiledModule:
+        return CompiledModule(child, part=path, **self._settings)
 
     def _compile(self, program: _Program, buckets: Sequence[_Bucket], tensors: dict[str, Any],
                  constants: dict[str, Any]) -> _Program:
