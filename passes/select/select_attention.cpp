@@ -46,9 +46,11 @@ bool selectAttention(Node &node, PatternRewriter &rewriter) {
     return false;
   if (node.result()->tensor().rank() != 4)
     return rewriter.notifyMatchFailure(node, "the result is not [B, H, L, D]");
-  const ir::TensorType &query = attention->query()->tensor();
-  const ir::TensorType selected = tokenMajor(node.result()->tensor());
-  if (const Node *reader = findStridesRefused(node.result(), selected))
+  const ir::TensorType &query = attention->query()->tensor(), &type = node.result()->tensor();
+  const ir::TensorType selected = tokenMajor(type);
+  const Node *reader = findStridesRefused(node.result(), selected);
+  const auto order = reader ? denseOrder(type) : std::nullopt;
+  if (reader && !order)
     return rewriter.notifyMatchFailure(node, [&] { return stridesRefused(*reader, selected); });
   Value *mask = attention->attnMask();
   bool causal = attention->isCausal();
@@ -68,14 +70,20 @@ bool selectAttention(Node &node, PatternRewriter &rewriter) {
   if (auto inferred = ir::inferResults(OpKind::CgcAttention, args, query.device); !inferred)
     return rewriter.notifyMatchFailure(
         node, [&] { return "cgc.attention refuses it: " + inferred.status().message(); });
-  Node *fused = rewriter.create(OpKind::CgcAttention, std::move(args), node, &node);
+  auto create = [&](OpKind op, std::vector<Arg> operands) {
+    return rewriter.create(op, std::move(operands), node, &node)->result();
+  };
+  auto permute = [&](Value *value, const ir::Dims &dims) {
+    return create(OpKind::Permute, {value, Arg::ints(dims)});
+  };
   const ir::Dims &sizes = query.sizes;
-  Node *split = rewriter.create(
-      OpKind::View, {fused->result(), Arg::ints(ir::Dims{sizes[0], sizes[2], sizes[1], sizes[3]})},
-      node, &node);
-  Node *heads = rewriter.create(OpKind::Permute, {split->result(), Arg::ints(ir::Dims{0, 2, 1, 3})},
-                                node, &node);
-  replaceAllUsesWith(rewriter, node.result(), heads->result());
+  Value *heads =
+      create(OpKind::View, {create(OpKind::CgcAttention, std::move(args)),
+                            Arg::ints(ir::Dims{sizes[0], sizes[2], sizes[1], sizes[3]})});
+  heads = permute(heads, {0, 2, 1, 3});
+  if (order)
+    heads = permute(create(OpKind::Contiguous, {permute(heads, *order)}), inverse(*order));
+  replaceAllUsesWith(rewriter, node.result(), heads);
   return true;
 }
 
