@@ -156,6 +156,32 @@ bool sinkChannels(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
+/// The mean of each channel of an image whose channels are dense reads it as it lies; that of
+/// adaptive_avg_pool2d likewise.
+bool sinkMean(Node &node, PatternRewriter &rewriter) {
+  const auto mean = ir::MeanOp::of(node);
+  const auto pool = ir::AdaptiveAvgPool2dOp::of(node);
+  if (!mean && !(pool && isPair(pool->outputSize(), 1, 1)))
+    return false;
+  const auto permute = ir::PermuteOp::of(uncopied(node.arg("self").value()));
+  if (!permute || permute->dims() != kChannelsSecond || permute->result()->tensor().isContiguous())
+    return false;
+  Dims dims = mean && mean->dim() ? *mean->dim() : Dims{};
+  for (int64_t &dim : dims)
+    dim += dim < 0 ? 4 : 0;
+  llvm::sort(dims);
+  if (mean && dims != Dims{2, 3})
+    return rewriter.notifyMatchFailure(node, "it is not the mean of each channel");
+  const ImageBuilder create(node, rewriter);
+  const Arg keepdim = mean ? node.arg("keepdim") : Arg(true);
+  Value *result = create(OpKind::Mean, {permute->self(), Arg::ints(Dims{1, 2}), keepdim,
+                                        mean ? node.arg("dtype") : Arg()});
+  if (keepdim == Arg(true))
+    result = create(OpKind::View, {result, Arg::ints(node.result()->tensor().sizes)});
+  replaceAllUsesWith(rewriter, node.result(), result);
+  return true;
+}
+
 /// The cgc.conv2d whose result `value` is, with the channels second, if nothing else reads it.
 Node *convolutionOf(const Value *value) {
   auto permute = ir::PermuteOp::of(value);
@@ -228,6 +254,7 @@ constexpr Pattern kSelectConvolutionPatterns[] = {
     CGC_PATTERN(takeConvolutionActivation),
     CGC_PATTERN(takeConvolutionResidual),
     CGC_PATTERN(sinkChannels),
+    CGC_PATTERN(sinkMean),
     CGC_PATTERN(normalizeViews),
     CGC_PATTERN(dropIdentity),
     CGC_PATTERN(dropCopy),
