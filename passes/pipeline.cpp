@@ -113,7 +113,8 @@ constexpr DefaultPass kInference[] = {
 };
 
 constexpr DefaultPass kSelection[] = {
-    {"fold-batch-norm", "before select-convolution, which leaves no convolution to fold into"},
+    {"fold-batch-norm", "before merge-convolutions, which adds what is folded"},
+    {"merge-convolutions", "before select-convolution, which leaves no convolution to merge"},
     {"select-convolution", "before pack-linears, which packs the linears that it makes"},
     {"pack-linears", "before select-attention, which reads its slices in place"},
     {"select-attention", "after pack-linears, whose slices it reads in place"},

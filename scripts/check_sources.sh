@@ -59,7 +59,7 @@ lines() {
 }
 lines runtime 35700
 lines ir 20200
-lines passes 13100
+lines passes 13500
 lines backend 6800
 lines frontend 8300
 lines driver 1500

@@ -3,6 +3,7 @@
 #include "passes/constants.h"
 #include "passes/manager/registered_pass.h"
 #include "passes/run_patterns.h"
+#include "passes/select/parameter_math.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -21,20 +22,17 @@ struct ChannelFactors {
 };
 /// Those of `node`, a batch_norm of constant parameters, whose input is `bias` more.
 ChannelFactors factorsOf(Node &node, const Arg &bias, PatternRewriter &rewriter) {
-  auto create = [&](OpKind op, std::vector<Arg> args) {
-    return rewriter.create(op, std::move(args), node, &node)->result();
-  };
-  auto wide = [&](const Arg &arg) { return create(OpKind::To, {arg, DType::F64, Arg()}); };
-  Value *variance = create(OpKind::Add, {wide(node.arg("running_var")), node.arg("eps"), 1});
-  Value *scale = create(OpKind::Rsqrt, {variance});
+  const ParameterMath math(node, rewriter);
+  Value *variance = math(OpKind::Add, {math.wide(node.arg("running_var")), node.arg("eps"), 1});
+  Value *scale = math(OpKind::Rsqrt, {variance});
   if (!node.arg("weight").isNone())
-    scale = create(OpKind::Mul, {scale, wide(node.arg("weight"))});
-  Value *shift = wide(node.arg("running_mean"));
+    scale = math(OpKind::Mul, {scale, math.wide(node.arg("weight"))});
+  Value *shift = math.wide(node.arg("running_mean"));
   shift =
-      bias.isNone() ? create(OpKind::Neg, {shift}) : create(OpKind::Sub, {wide(bias), shift, 1});
-  shift = create(OpKind::Mul, {shift, scale});
+      bias.isNone() ? math(OpKind::Neg, {shift}) : math(OpKind::Sub, {math.wide(bias), shift, 1});
+  shift = math(OpKind::Mul, {shift, scale});
   if (!node.arg("bias").isNone())
-    shift = create(OpKind::Add, {shift, wide(node.arg("bias")), 1});
+    shift = math(OpKind::Add, {shift, math.wide(node.arg("bias")), 1});
   return {scale, shift};
 }
 
@@ -68,21 +66,17 @@ bool foldBatchNorm(Node &node, PatternRewriter &rewriter) {
   if (const char *name = parameterThatVaries(node))
     return rewriter.notifyMatchFailure(node, llvm::StringRef("'") + name + "' is not constant");
 
-  auto create = [&](OpKind op, std::vector<Arg> args) {
-    return rewriter.create(op, std::move(args), node, &node)->result();
-  };
-  auto narrow = [&](Value *value) {
-    return create(OpKind::To, {value, weight->tensor().dtype, Arg()});
-  };
+  const ParameterMath math(node, rewriter);
+  const DType dtype = weight->tensor().dtype;
   const auto [scale, shift] = factorsOf(node, conv->arg("bias"), rewriter);
   ir::Dims perChannel(weight->tensor().rank(), 1);
   perChannel[0] = weight->tensor().sizes[0];
-  Value *scaled = create(OpKind::Mul, {create(OpKind::To, {weight, DType::F64, Arg()}),
-                                       create(OpKind::View, {scale, Arg::ints(perChannel)})});
+  Value *scaled =
+      math(OpKind::Mul, {math.wide(weight), math(OpKind::View, {scale, Arg::ints(perChannel)})});
 
   std::vector<Arg> args = conv->args().vec();
-  args[*ir::opSchema(conv->op()).find("weight")] = narrow(scaled);
-  args[*ir::opSchema(conv->op()).find("bias")] = narrow(shift);
+  args[*ir::opSchema(conv->op()).find("weight")] = math.narrow(scaled, dtype);
+  args[*ir::opSchema(conv->op()).find("bias")] = math.narrow(shift, dtype);
   Node *folded = rewriter.create(conv->op(), std::move(args), *conv, &node);
   replaceAllUsesWith(rewriter, node.result(), folded->result());
   return true;
@@ -99,16 +93,14 @@ bool convolutionOfBatchNorm(Node &node, PatternRewriter &rewriter) {
   const ir::TensorType &type = image->tensor();
   if (type.rank() != 4 || dtypeSize(type.dtype) != 2)
     return false;
-  auto create = [&](OpKind op, std::vector<Arg> args) {
-    return rewriter.create(op, std::move(args), node, &node)->result();
-  };
+  const ParameterMath math(node, rewriter);
   const auto [scale, shift] = factorsOf(node, Arg(), rewriter);
   const int64_t channels = type.sizes[1];
-  Value *weight = create(OpKind::View, {scale, Arg::ints(ir::Dims{channels, 1, 1, 1})});
-  Value *result = create(OpKind::Conv2d,
-                         {image, create(OpKind::To, {weight, type.dtype, Arg()}),
-                          create(OpKind::To, {shift, type.dtype, Arg()}), Arg::ints(ir::Dims{1, 1}),
-                          Arg::ints(ir::Dims{0, 0}), Arg::ints(ir::Dims{1, 1}), channels});
+  Value *weight = math(OpKind::View, {scale, Arg::ints(ir::Dims{channels, 1, 1, 1})});
+  Value *result =
+      math(OpKind::Conv2d, {image, math.narrow(weight, type.dtype), math.narrow(shift, type.dtype),
+                            Arg::ints(ir::Dims{1, 1}), Arg::ints(ir::Dims{0, 0}),
+                            Arg::ints(ir::Dims{1, 1}), channels});
   replaceAllUsesWith(rewriter, node.result(), result);
   return true;
 }

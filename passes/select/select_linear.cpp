@@ -4,10 +4,9 @@
 #include "passes/match.h"
 #include "passes/run_patterns.h"
 #include "passes/select/activations.h"
+#include "passes/select/parameter_math.h"
 
 #include "llvm/ADT/STLExtras.h"
-
-#include <cmath>
 
 namespace cgc::passes {
 namespace {
@@ -125,23 +124,6 @@ bool takeResidual(Node &node, PatternRewriter &rewriter) {
   return reason && rewriter.notifyMatchFailure(node, reason);
 }
 
-/// The smallest factor of a weight of f16 that leaves weights of usual size normal numbers.
-constexpr double kLeastFactor = 0x1p-6;
-
-/// Whether an f16 weight times these factors is as exact as the product with a result of the
-/// linear. Smaller numbers may become subnormal; the sum with a residual hides that.
-bool keepsPrecision(Node &node, Value *factor, DType dtype) {
-  if (dtype != DType::F16)
-    return true;
-  const Node *user = node.result()->hasOneUse() ? *node.result()->users().begin() : nullptr;
-  if (user && !operandsOfSum(*user).empty() &&
-      user->result()->tensor().sizes == node.result()->tensor().sizes)
-    return true;
-  const auto factors = elementsOf(factor);
-  return factors &&
-         llvm::all_of(*factors, [](double f) { return f == 0 || std::abs(f) >= kLeastFactor; });
-}
-
 /// A factor for each column of a linear's result goes into its weight and bias. The candidates are
 /// products with a linear and a parameter.
 bool takeFactor(Node &node, PatternRewriter &rewriter) {
@@ -168,18 +150,14 @@ bool takeFactor(Node &node, PatternRewriter &rewriter) {
     } else if (!keepsPrecision(node, factor, type.dtype)) {
       reason = "the factor is so small that weights of f16 would lose precision";
     } else {
-      auto create = [&](OpKind op, std::vector<Arg> args) {
-        return rewriter.create(op, std::move(args), node, &node)->result();
-      };
-      // `fold` evaluates these ops at compile time, in f64.
-      auto wide = [&](Value *value) { return create(OpKind::To, {value, DType::F64, Arg()}); };
-      auto narrow = [&](Value *value) { return create(OpKind::To, {value, type.dtype, Arg()}); };
-      Value *perRow = wide(create(OpKind::View, {factor, Arg::ints(ir::Dims{columns, 1})}));
-      linear->weight = narrow(create(OpKind::Mul, {wide(weight), perRow}));
+      const ParameterMath math(node, rewriter);
+      Value *perRow = math.wide(math(OpKind::View, {factor, Arg::ints(ir::Dims{columns, 1})}));
+      linear->weight = math.narrow(math(OpKind::Mul, {math.wide(weight), perRow}), type.dtype);
       if (linear->bias)
-        linear->bias = narrow(
-            create(OpKind::Mul, {wide(linear->bias),
-                                 create(OpKind::View, {perRow, Arg::ints(ir::Dims{columns})})}));
+        linear->bias = math.narrow(
+            math(OpKind::Mul, {math.wide(linear->bias),
+                               math(OpKind::View, {perRow, Arg::ints(ir::Dims{columns})})}),
+            type.dtype);
       Node *fused = rewriter.create(OpKind::CgcLinear, linear->args(), node, &node);
       replaceAllUsesWith(rewriter, node.result(), fused->result());
       return true;

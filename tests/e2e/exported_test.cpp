@@ -21,6 +21,7 @@ std::ostream &operator<<(std::ostream &out, const Program &program) {
 const Program kPrograms[] = {
     {"clip", {"image", "text"}, {"1", "2", "3"}, 2},
     {"embedder", {"input_ids", "attention_mask"}, {"1", "2", "5"}, 1},
+    {"branches", {"x"}, {"1", "2", "3"}, 6},
     {"forms", {"x"}, {"1", "2", "3"}, 3},
 };
 
@@ -43,10 +44,12 @@ protected:
   }
 
   /// Compiles the program for `target` at the sizes of a case, runs it, and compares the outputs
-  /// with those of torch.
-  void expectEqual(const std::string &target, const std::string &testCase) {
+  /// with those of torch, to `tolerance` times the larger of 1 and their magnitude.
+  void expectEqual(const std::string &target, const std::string &testCase,
+                   const std::string &precision = "fp32", float tolerance = 2e-5) {
     SCOPED_TRACE(target + ", case " + testCase);
-    std::vector<std::string> compile = {"compile", model(), "-o", "p.cgplan", "--target", target};
+    std::vector<std::string> compile = {"compile",  model(), "-o",          "p.cgplan",
+                                        "--target", target,  "--precision", precision};
     std::vector<std::string> run = {"run", "p.cgplan", "--output", "y.npy"};
     for (const std::string &input : GetParam().inputs) {
       const fs::path npy = file(testCase + "." + input);
@@ -69,7 +72,8 @@ protected:
       const std::vector<float> got = npyFloats(folder / output), want = npyFloats(expected);
       ASSERT_EQ(got.size(), want.size());
       for (size_t k = 0; k < got.size(); ++k)
-        ASSERT_NEAR(got[k], want[k], 2e-5 * std::max(1.0f, std::abs(want[k]))) << i << ": " << k;
+        ASSERT_NEAR(got[k], want[k], tolerance * std::max(1.0f, std::abs(want[k])))
+            << i << ": " << k;
     }
   }
 };
@@ -82,6 +86,10 @@ TEST_P(ExportedProgram, EqualsTorchOnTheCpu) {
 TEST_P(ExportedProgram, EqualsTorchForCuda) {
   for (const std::string &testCase : GetParam().cases)
     expectEqual("cuda", testCase);
+}
+
+TEST_P(ExportedProgram, IsNearTorchInHalfPrecision) {
+  expectEqual("cuda", GetParam().cases[1], "fp16", 2e-2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ExportedProgram, testing::ValuesIn(kPrograms),

@@ -84,6 +84,40 @@ class Forms(torch.nn.Module):
         return {"turned": a @ self.turned, "rest": (b, scale)}
 
 
+class Branches(torch.nn.Module):
+    """Sums and differences of convolutions and norms of one image: windows in others, each channel alone beside all, with
+    strides, groups and factors, and windows that do not fit."""
+
+    def __init__(self):
+        super().__init__()
+
+        def conv(kernel, padding, **options):
+            return torch.nn.Conv2d(8, 8, kernel, padding=padding, **options)
+
+        def normed(*arguments, **options):
+            return torch.nn.Sequential(conv(*arguments, bias=False, **options), torch.nn.BatchNorm2d(8))
+
+        self.dense = torch.nn.ModuleList([normed(1, 0), normed(3, 1), torch.nn.BatchNorm2d(8)])
+        self.alone = torch.nn.ModuleList([conv(7, 3, groups=8, stride=2), conv(3, 1, groups=8, stride=2, bias=False)])
+        self.pairs = torch.nn.ModuleList([conv(3, 1, groups=2), conv(1, 0, groups=2)])
+        self.less = torch.nn.ModuleList([conv((1, 3), (0, 1), bias=False), conv(3, 1)])
+        self.crossed = torch.nn.ModuleList([conv((1, 3), (0, 1)), conv((3, 1), (1, 0))])
+        self.mixer = torch.nn.ModuleList([normed(3, 1, groups=8), normed(1, 0, groups=8), torch.nn.BatchNorm2d(8)])
+        self.norm, self.gamma = torch.nn.BatchNorm2d(8), torch.nn.Parameter(torch.rand(8, 1, 1))
+        for norm in self.modules():
+            if isinstance(norm, torch.nn.BatchNorm2d):
+                for tensor in (norm.running_mean, norm.bias):
+                    tensor.data.normal_(0, 0.3)
+                for tensor in (norm.running_var, norm.weight):
+                    tensor.data.uniform_(0.5, 2)
+
+    def forward(self, x):
+        sums = [sum(branch(x) for branch in branches)
+                for branches in (self.dense, self.alone, self.pairs, self.crossed)]
+        mixed = x + self.gamma * (self.mixer[0](x) + self.mixer[1](x) + self.mixer[2](x) - self.norm(x))
+        return (*sums, self.less[0](x) - self.less[1](x), self.less[1](mixed) - self.less[0](mixed))
+
+
 class Offenders(torch.nn.Module):
     def forward(self, x):
         y = torch.special.bessel_j0(x)
@@ -110,6 +144,7 @@ PROGRAMS = {
     "embedder": (Embedder, {n: {"input_ids": tokens(n, length), "attention_mask": mask(n, length)}
                             for n, length in ((2, 12), (1, 7), (5, 32))},
                  {name: {0: BATCH, 1: Dim("length", min=2, max=32)} for name in ("input_ids", "attention_mask")}),
+    "branches": (Branches, {n: {"x": torch.randn(n, 8, 12, 11)} for n in (2, 1, 3)}, {"x": {0: BATCH}}),
     "forms": (Forms, {n: {"x": torch.randn(n, 3, 8, 8)} for n in (2, 1, 3)}, {"x": {0: BATCH}}),
 }
 

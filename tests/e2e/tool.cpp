@@ -207,8 +207,13 @@ std::string npyHeader(const fs::path &path) {
 
 std::vector<float> npyFloats(const fs::path &path) {
   const std::string header = npyHeader(path), bytes = readFile(path);
-  EXPECT_NE(header.find("'<f4'"), std::string::npos) << header;
   const std::string data = bytes.substr(std::min(bytes.size(), 10 + header.size()));
+  if (header.find("'<f2'") != std::string::npos) {
+    std::vector<_Float16> halves(data.size() / sizeof(_Float16));
+    std::memcpy(halves.data(), data.data(), halves.size() * sizeof(_Float16));
+    return {halves.begin(), halves.end()};
+  }
+  EXPECT_NE(header.find("'<f4'"), std::string::npos) << header;
   std::vector<float> values(data.size() / sizeof(float));
   std::memcpy(values.data(), data.data(), values.size() * sizeof(float));
   return values;

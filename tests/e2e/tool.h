@@ -81,7 +81,7 @@ void writeNpy(const fs::path &path, std::string_view dtype, const std::vector<in
 }
 /// The text of the header of an .npy file.
 std::string npyHeader(const fs::path &path);
-/// The data of an .npy file as float32.
+/// The data of an .npy file of f32 or f16.
 std::vector<float> npyFloats(const fs::path &path);
 
 /// Base class of tests that run cgc in an empty folder of their own.
