@@ -76,6 +76,44 @@ TEST_F(Compile, MakesABucketForEachBatch) {
   }
 }
 
+TEST_F(Compile, ChoosesBatchesByTheirExpectedTimes) {
+  const std::vector<std::string> options = {
+      "compile", tiny(), "-o",     "out.cgplan", "--input", "text=i64[1,16]", "--max-batch", "6",
+      "--batch", "auto", "--json", "--dump-dir", "dump"};
+  const Outcome outcome = cgc(options);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("--batch auto chooses "), std::string::npos) << outcome.err;
+  const auto buckets = parseJson(outcome, "compile")["entries"][0]["buckets"];
+  EXPECT_EQ(buckets.back()["inputs"][0]["shape"][0], 6);
+  // A pass dumps each bucket, and none of those that only have their times computed.
+  size_t dumps = 0;
+  for (const auto &file : fs::directory_iterator(folder / "dump"))
+    dumps +=
+        file.path().filename().string().find("select-linear.encode_text_") != std::string::npos &&
+        file.path().extension() == ".cgir";
+  EXPECT_EQ(dumps, buckets.size());
+  // One bucket suffices if a row may take as long as any number of them.
+  std::vector<std::string> wasteful = options;
+  wasteful.insert(wasteful.end(), {"--waste", "1000"});
+  EXPECT_EQ(parseJson(cgc(wasteful), "compile")["entries"][0]["buckets"].size(), 1u);
+}
+
+TEST_F(Compile, RefusesAutomaticBatchesThatMeanNothing) {
+  const auto refuses = [&](std::vector<std::string> options, const char *message) {
+    std::vector<std::string> command = {"compile",    tiny(),    "-o",
+                                        "out.cgplan", "--input", "text=i64[1,16]"};
+    command.insert(command.end(), options.begin(), options.end());
+    expectError(cgc(command), 2, {message});
+  };
+  refuses({"--batch", "auto,1"}, "or auto alone");
+  refuses({"--batch", "1,auto"}, "or auto alone");
+  refuses({"--waste", "0.2"}, "--waste is for --batch auto");
+  refuses({"--batch", "2", "--max-batch", "8"}, "--max-batch is for --batch auto");
+  refuses({"--batch", "auto", "--target", "cpu"}, "--target cuda; list the batches");
+  refuses({"--batch", "auto", "--waste", "-1"}, "--waste");
+  refuses({"--batch", "auto", "--train", "forward"}, "never padded; list the batches");
+}
+
 TEST_F(Compile, KnowsHowManyTokensTheEmbeddingHas) {
   const Outcome outcome =
       cgc(compileTiny(tiny(), "out.cgplan", {"--entry", "encode_text", "--json"}));

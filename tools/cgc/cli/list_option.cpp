@@ -42,6 +42,16 @@ CLI::Option *addList(CLI::App &command, const std::string &name, std::vector<T> 
       ->allow_extra_args(false);
 }
 
+std::string sizesText() {
+  return fmt::format("integers from 1 to {}", kMaxListedBatch);
+}
+
+std::optional<int64_t> parseSize(llvm::StringRef part) {
+  int64_t size = 0;
+  const bool ok = !part.getAsInteger(10, size) && size >= 1 && size <= kMaxListedBatch;
+  return ok ? std::optional(size) : std::nullopt;
+}
+
 } // namespace
 
 CLI::Option *addListOption(CLI::App &command, const std::string &name,
@@ -52,12 +62,16 @@ CLI::Option *addListOption(CLI::App &command, const std::string &name,
 
 CLI::Option *addListOption(CLI::App &command, const std::string &name, std::vector<int64_t> &items,
                            const std::string &description) {
-  return addList(command, name, items, description,
-                 fmt::format("integers from 1 to {}", kMaxListedBatch), [](llvm::StringRef part) {
-                   int64_t size = 0;
-                   const bool ok =
-                       !part.getAsInteger(10, size) && size >= 1 && size <= kMaxListedBatch;
-                   return ok ? std::optional(size) : std::nullopt;
+  return addList(command, name, items, description, sizesText(), parseSize);
+}
+
+CLI::Option *addBatchesOption(CLI::App &command, const std::string &name,
+                              std::vector<int64_t> &items, const std::string &description) {
+  return addList(command, name, items, description, sizesText() + " or auto alone",
+                 [&items](llvm::StringRef part) -> std::optional<int64_t> {
+                   if (llvm::is_contained(items, kAutoBatch) || (part == "auto" && !items.empty()))
+                     return std::nullopt;
+                   return part == "auto" ? kAutoBatch : parseSize(part);
                  });
 }
 

@@ -1,6 +1,7 @@
 // Plan summary: counts records and requirements, and formats text and JSON.
 #include "tools/cgc/report/plan_summary.h"
 
+#include "driver/batch_curve.h"
 #include "runtime/base/libtorch.h"
 #include "runtime/exec/cublaslt.h"
 #include "runtime/exec/requirements.h"
@@ -83,13 +84,42 @@ std::string rowsText(const BatchRows &rows, const PlanData &plan) {
                      rows.reason);
 }
 
-/// A line for each entry: the batch dimensions, and whether rows are independent.
+/// Which batches each bucket of an entry serves, and how much longer than its own expected time the
+/// smallest of them takes, which is linear between buckets: "1-2 rows run in 2, 3-8 in 8 (+31 %)".
+/// Empty unless the buckets differ in the batch alone.
+std::string servedText(const Entry &entry) {
+  driver::BatchCurve curve;
+  for (const Bucket &bucket : entry.buckets) {
+    const auto batch = batchOf(bucket);
+    if (!batch || (!curve.batches.empty() && *batch <= curve.batches.back()))
+      return "";
+    curve.batches.push_back(*batch);
+    curve.micros.push_back(bucket.expectedMicros);
+  }
+  if (curve.batches.size() < 2 || !entry.rows.independent)
+    return "";
+  std::string text;
+  for (size_t i = 0; i < curve.batches.size(); ++i) {
+    const int64_t least = i == 0 ? 1 : curve.batches[i - 1] + 1, batch = curve.batches[i];
+    text += text.empty() ? "" : ", ";
+    text += least == batch ? fmt::format("{}", batch) : fmt::format("{}-{}", least, batch);
+    text += fmt::format("{} in {}", i > 0 ? "" : batch == 1 ? " row runs" : " rows run", batch);
+    if (const double own = curve.at(least); i > 0 && least != batch && own > 0)
+      text += fmt::format(" (+{:.0f} %)", 100 * (curve.micros[i] / own - 1));
+  }
+  return text;
+}
+
+/// A line for each entry: the batch dimensions, and whether rows are independent; then which
+/// batches its buckets serve.
 std::string batchText(const PlanData &plan) {
   std::string text = "  batch:\n";
   for (const Entry &entry : plan.entries) {
     const std::string dims = batchDimsText(entry.buckets[0]);
     text += fmt::format("    {}: {}{}{}\n", entry.name, dims, dims.empty() ? "" : "; ",
                         rowsText(entry.rows, plan));
+    if (const std::string served = servedText(entry); !served.empty())
+      text += fmt::format("      {}\n", served);
   }
   return text;
 }

@@ -1,6 +1,7 @@
 // cgc compile: compiles a model into a plan file.
 #include "driver/compile.h"
 #include "driver/add_buckets.h"
+#include "driver/batch_curve.h"
 #include "passes/pipeline.h"
 #include "runtime/base/file.h"
 #include "runtime/plan/plan_file.h"
@@ -35,6 +36,10 @@ namespace {
 /// The step has a copy of the towers for each.
 constexpr uint64_t kMaxMicroBatches = 1024;
 
+/// What --batch auto takes without --max-batch and --waste.
+constexpr int64_t kLargestAutoBatch = 64;
+constexpr double kAutoWaste = 0.1;
+
 struct CompileFlags {
   std::vector<std::string> models;
   std::string output, addTo, target = "cuda", precision = "keep";
@@ -42,7 +47,9 @@ struct CompileFlags {
   std::optional<std::string> passes; ///< None: the default ones.
   int level = 1;                     ///< The value of -O.
   std::vector<std::string> inputs, entries, entryGroups, hostModules, passPlugins, opLibraries;
-  std::vector<int64_t> batches;
+  std::vector<int64_t> batches; ///< Or kAutoBatch alone.
+  std::optional<int64_t> maxBatch;
+  std::optional<double> waste;
   std::optional<std::string> train; ///< The method whose step is compiled.
   OptimizerFlags optimizer;
   std::string autocast, recompute = "none";
@@ -179,6 +186,53 @@ Status fitToModel(driver::CompileOptions &compileOptions, const ModelFile &model
   return Status::ok();
 }
 
+/// Usage if options for --batch auto do not fit others.
+Status checkAutoBatch(const CompileFlags &options) {
+  const bool isAuto = options.batches == std::vector{kAutoBatch};
+  if (!isAuto && (options.maxBatch || options.waste))
+    return Status(Code::Usage, fmt::format("{} is for --batch auto; give that, or leave it out",
+                                           options.maxBatch ? "--max-batch" : "--waste"));
+  if (isAuto && options.target != "cuda")
+    return Status(Code::Usage, "--batch auto needs expected times, which there are for --target "
+                               "cuda; list the batches");
+  if (isAuto && options.train)
+    return Status(Code::Usage, "--batch auto is for inference, as a training step is never padded; "
+                               "list the batches");
+  return Status::ok();
+}
+
+/// The batches that `--batch auto` stands for: those of the times that `compileOptions` gives with
+/// a module of its own.
+Result<std::vector<int64_t>> chooseBatches(const CompileFlags &options,
+                                           driver::CompileOptions compileOptions,
+                                           ir::Diagnostics &diagnostics, Progress &progress) {
+  const int64_t most = options.maxBatch.value_or(kLargestAutoBatch);
+  const double waste = options.waste.value_or(kAutoWaste);
+  compileOptions.batches = driver::sampledBatches(most);
+  progress.begin(fmt::format("compute times for {} rows", fmt::join(compileOptions.batches, ", ")));
+  CGC_ASSIGN_OR_RETURN(
+      const ModelFile model,
+      importModel(options.models, frontend::ImportFor::Inference,
+                  options.entries.size() == 1 ? options.entries.front() : "forward"));
+  compileOptions.instrumentation = {};
+  const auto compiled = driver::compile(*model.root, compileOptions, diagnostics);
+  if (!compiled.isOk())
+    return withOptionsToChange(compiled.status(), "--input, --max-batch, --entry or --entry-group");
+  std::vector<driver::BatchCurve> curves;
+  for (const Entry &entry : compiled->plan.entries) {
+    driver::BatchCurve &curve = curves.emplace_back();
+    curve.batches = compileOptions.batches;
+    for (const Bucket &bucket : entry.buckets)
+      curve.micros.push_back(bucket.expectedMicros);
+  }
+  std::vector<int64_t> chosen = driver::chooseBatches(curves, most, waste);
+  logInfo(
+      fmt::format("--batch auto chooses {}: padding costs at most {:.0f} % of the expected time "
+                  "of any batch up to {}",
+                  fmt::join(chosen, ","), waste * 100, most));
+  return chosen;
+}
+
 /// Compiles and writes the plan. Problems of the model are also added to `diagnostics`.
 Status compile(CompileFlags options, ir::Diagnostics &diagnostics) {
   if (options.output.empty())
@@ -215,6 +269,7 @@ Status compile(CompileFlags options, ir::Diagnostics &diagnostics) {
       return Status(Code::Usage, fmt::format("--host-module '{}' is not the path of a module, such "
                                              "as visual.adapter, or a glob",
                                              glob));
+  CGC_TRY(checkAutoBatch(options));
   if (options.tune)
     CGC_TRY(tuner::checkMachine());
   for (const std::string &model : options.models)
@@ -257,6 +312,10 @@ Status compile(CompileFlags options, ir::Diagnostics &diagnostics) {
     CGC_TRY(fitToModel(compileOptions, model, options));
     if (!options.hostModules.empty()) {
       CGC_ASSIGN_OR_RETURN(compileOptions.hostTypes, hostTypesOf(options.models.front()));
+    }
+    if (options.batches == std::vector{kAutoBatch}) {
+      CGC_ASSIGN_OR_RETURN(compileOptions.batches,
+                           chooseBatches(options, compileOptions, diagnostics, progress));
     }
     bool begun = false, inPasses = false;
     compileOptions.onPhase = [&](const std::string &phase, size_t phases) {
@@ -363,9 +422,22 @@ Verb addCompile(CLI::App &app) {
                    "Type of an input; once for each input [.pt2: as it was exported]")
       ->type_name("NAME=DTYPE[SIZES]")
       ->allow_extra_args(false);
-  addListOption(*command, "--batch", options->batches,
-                "Compile every entry for each of these values of dimension 0")
-      ->type_name("N,...");
+  addBatchesOption(*command, "--batch", options->batches,
+                   "Compile every entry for each of these values of dimension 0; auto: for the "
+                   "fewest batches that --waste allows")
+      ->type_name("N,...|auto");
+  command
+      ->add_option("--max-batch", options->maxBatch,
+                   fmt::format("The largest batch of --batch auto [{}]", kLargestAutoBatch))
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(1), kMaxListedBatch));
+  command
+      ->add_option("--waste", options->waste,
+                   fmt::format("The part of its own expected time that a batch may take longer, "
+                               "because it is padded, with --batch auto [{}]",
+                               kAutoWaste))
+      ->type_name("PART")
+      ->check(CLI::Range(0.0, 1000.0));
   addListOption(*command, "--entry", options->entries,
                 "Methods to compile [all whose inputs are given, or only the groups]; the name of "
                 "the method of a single .pt2 file [forward]")

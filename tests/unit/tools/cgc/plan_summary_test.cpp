@@ -24,12 +24,30 @@ TEST(PlanSummary, ArenaIsTheLargestOfAllBuckets) {
   EXPECT_THAT(planText(plan, "p.cgplan", 10), HasSubstr("2 weights, 19 B; arena 3.0 kB"));
 }
 
+TEST(PlanSummary, SaysWhichBatchesABucketServes) {
+  PlanData plan = test::samplePlan().plan;
+  auto &buckets = plan.entries[0].buckets;
+  buckets[1].inputs[0].sizes[0] = 4;
+  // Between 2.5 us and 5 us, 2 rows take 3.33 us.
+  EXPECT_THAT(planText(plan, "p.cgplan", 10),
+              HasSubstr("      1 row runs in 1, 2-4 in 4 (+50 %)\n"));
+  buckets[0].inputs[0].sizes[0] = 3;
+  EXPECT_THAT(planText(plan, "p.cgplan", 10), HasSubstr("      1-3 rows run in 3, 4 in 4\n"));
+  // Buckets that differ in something else, and dependent rows.
+  buckets[0].inputs[0].sizes[0] = 4;
+  EXPECT_THAT(planText(plan, "p.cgplan", 10), Not(HasSubstr(" in 4")));
+  buckets[0].inputs[0].sizes[0] = 1;
+  plan.entries[0].rows.independent = false;
+  EXPECT_THAT(planText(plan, "p.cgplan", 10), Not(HasSubstr(" in 4")));
+}
+
 TEST(PlanSummary, SaysWhatABatchIsAndWhetherRowsAreIndependent) {
   PlanData plan = test::samplePlan().plan;
   plan.entries[0].buckets[1].isMeasured = true;
   const std::string text = planText(plan, "p.cgplan", 10);
   EXPECT_THAT(text, HasSubstr("  batch:\n"
                               "    main: dimension 0 of x, 0 of y; rows are independent\n"
+                              "      1 row runs in 1, 2 in 2\n"
                               "    fill: rows depend on each other: aten.fill at model.py:13 (the "
                               "model itself): it has no rows\n"));
   EXPECT_THAT(text, HasSubstr(" 2.5 "));
