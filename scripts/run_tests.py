@@ -121,7 +121,9 @@ def entries_of(preset):
 
 
 def flags_of_processor(cpuinfo=Path("/proc/cpuinfo")):
-    return set(re.search(r"^flags\s*: (.*)$", cpuinfo.read_text(), re.MULTILINE)[1].split())
+    """Those of an x86; none of another processor."""
+    flags = re.search(r"^flags\s*: (.*)$", cpuinfo.read_text(), re.MULTILINE)
+    return set(flags[1].split()) if flags else set()
 
 
 def settings_for(flags):
@@ -537,6 +539,9 @@ def main():
     folder = ROOT / "build/tests" / options.preset
 
     everything = list(entries_of(options.preset))
+    for pattern in options.entry:
+        if not any(fnmatch.fnmatchcase(e.name, pattern) for e in everything):
+            sys.exit(f"run_tests: no entry of ctest matches '{pattern}'")
     entries = [e for e in everything
                if (not options.entry or any(fnmatch.fnmatchcase(e.name, p) for p in options.entry))
                and (not options.label or set(options.label) & set(e.labels)) and not set(options.exclude_label) & set(e.labels)]

@@ -367,11 +367,19 @@ class Main(unittest.TestCase):
         self.assertEqual(set(run_tests.SETTINGS) - set(possible), {"ATEN_CPU_CAPABILITY=avx512"})
         cpuinfo.write_text("flags\t\t: fpu sse4_2\n")
         self.assertEqual(len(run_tests.settings_for(run_tests.flags_of_processor(cpuinfo))), len(run_tests.SETTINGS) - 2)
+        cpuinfo.write_text("processor\t: 0\nFeatures\t: fp asimd\n")  # An ARM.
+        self.assertEqual(run_tests.flags_of_processor(cpuinfo), set())
 
     def test_a_filter_that_matches_nothing_is_an_error(self):
         status, output, results = self.run_it("--filter", "NoSuchCase")
         self.assertEqual((status, results), (1, []))
         self.assertIn("no case matches", output)
+
+    def test_an_entry_that_does_not_exist_is_an_error_beside_one_that_does(self):
+        self.tests = [self.entry("plain", ["/bin/true"], [])]
+        status, output, results = self.run_it("--entry", "plain", "--entry", "no_such_*")
+        self.assertEqual((status, results), (1, []))
+        self.assertIn("no entry of ctest matches 'no_such_*'", output)
 
     def test_a_preset_that_is_not_built_is_an_error(self):
         self.tests = []
