@@ -2,6 +2,7 @@
 #include "driver/runtime_evaluator.h"
 
 #include "backend/backend.h"
+#include "driver/double_arithmetic.h"
 #include "runtime/base/check.h"
 #include "runtime/exec/engine.h"
 
@@ -56,6 +57,9 @@ Result<Plan> makePlan(const ir::Graph &graph, DeviceKind target) {
 Result<std::vector<std::shared_ptr<const ir::TensorData>>>
 RuntimeEvaluator::evaluate(const ir::Node &node,
                            llvm::ArrayRef<std::shared_ptr<const ir::TensorData>> inputs) {
+  if (target_ == DeviceKind::Cuda)
+    if (auto computed = computeInDouble(node, inputs))
+      return std::vector{std::move(computed)};
   const auto graph = isolate(node, target_, inputs);
   CGC_ASSIGN_OR_RETURN(const Plan plan, makePlan(*graph, target_));
   const ExecutorKind executor =

@@ -11,8 +11,9 @@ namespace cgc::driver {
 
 class RuntimeEvaluator final : public passes::ConstantEvaluator {
 public:
-  /// For cuda, the references of the kernels compute, and LibTorch only what no kernel does. For
-  /// cpu, LibTorch computes. `libraryFolder` has libcgc_reference and libcgc_aten.
+  /// For cuda, the references of the kernels compute, computeInDouble() the arithmetic in f64, and
+  /// LibTorch only what neither does. For cpu, LibTorch computes. `libraryFolder` has
+  /// libcgc_reference and libcgc_aten.
   RuntimeEvaluator(DeviceKind target, std::string libraryFolder)
       : target_(target), libraryFolder_(std::move(libraryFolder)) {}
 

@@ -62,7 +62,7 @@ lines ir 20200
 lines passes 13500
 lines backend 6800
 lines frontend 8300
-lines driver 1600
+lines driver 1800
 lines tuner 800
 lines support 600
 lines tools 12300

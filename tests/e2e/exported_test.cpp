@@ -111,7 +111,7 @@ TEST_F(ExportedFile, CompilesForCudaWithoutLibTorch) {
   fs::create_directory(folder / "alone");
   for (const char *file : {"bin/cgc", "lib/libcgc_reference.so"})
     fs::copy(test::buildDir() / file, folder / "alone");
-  for (const char *model : {"clip.pt2", "embedder.pt2"}) {
+  for (const char *model : {"clip.pt2", "embedder.pt2", "branches.pt2", "forms.pt2"}) {
     const Outcome outcome = runProgram(
         {folder / "alone/cgc", "compile", exportedModels() / model, "-o", "p.cgplan"}, folder);
     EXPECT_EQ(outcome.status, 0) << outcome.err;
