@@ -191,7 +191,7 @@ bool mergeFactor(Node &node, PatternRewriter &rewriter) {
 
 /// A convolution plus the number 0, which differs from it in the sign of zeros alone.
 bool dropZero(Node &node, PatternRewriter &rewriter) {
-  if (!node.is(OpKind::Add) || node.arg("other") != Arg(0) || !node.arg("self").isValue() ||
+  if (!node.is(OpKind::Add) || node.arg("other").asNumber() != 0.0 || !node.arg("self").isValue() ||
       !node.arg("self").value()->node()->is(OpKind::Conv2d) ||
       node.arg("self").value()->tensor() != node.result()->tensor())
     return false;
