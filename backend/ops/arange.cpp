@@ -16,24 +16,22 @@ std::shared_ptr<const ir::TensorData> valuesOf(DType dtype, int64_t count, Numbe
                                                values.size() * sizeof(Element)));
 }
 
-/// The values in the dtype of the result or a wider one. As LibTorch does, counts in i64 for i64
-/// and in double for all other dtypes.
+int64_t whole(const ir::Arg &number) {
+  const int64_t *integer = number.getIf<int64_t>();
+  return integer ? *integer : static_cast<int64_t>(*number.asNumber());
+}
+
+/// The values in the dtype of the result or a wider one. As LibTorch does, counts in i64 for
+/// integers and in double for floats.
 std::shared_ptr<const ir::TensorData> valuesOf(const ir::Node &node) {
   const ir::TensorType &type = node.result()->tensor();
   const int64_t count = type.sizes[0];
   const ir::Arg &start = node.arg("start"), &step = node.arg("step");
-  if (type.dtype == DType::I64) {
-    const auto whole = [](const ir::Arg &arg) {
-      const int64_t *integer = arg.getIf<int64_t>();
-      return integer ? *integer : static_cast<int64_t>(*arg.asNumber());
-    };
+  if (!isFloating(type.dtype))
     return valuesOf<int64_t>(DType::I64, count, whole(start), whole(step));
-  }
   const double first = *start.asNumber(), by = *step.asNumber();
-  if (type.dtype == DType::F64)
-    return valuesOf<double>(DType::F64, count, first, by);
-  return isFloating(type.dtype) ? valuesOf<float>(DType::F32, count, first, by)
-                                : valuesOf<int64_t>(DType::I64, count, first, by);
+  return type.dtype == DType::F64 ? valuesOf<double>(DType::F64, count, first, by)
+                                  : valuesOf<float>(DType::F32, count, first, by);
 }
 
 } // namespace
@@ -41,9 +39,13 @@ std::shared_ptr<const ir::TensorData> valuesOf(const ir::Node &node) {
 Status lowerArange(const ir::Node &node, BucketBuilder &builder) {
   const ir::Value &result = *node.result();
   if (builder.target() == DeviceKind::Cpu) {
-    builder.callInto("aten::arange", "start_out",
-                     {builder.arg(node.arg("start")), builder.arg(node.arg("end")),
-                      builder.arg(node.arg("step"))},
+    // validate() computes the number of values in double, which is another one for fractions in
+    // i64.
+    const auto number = [&](llvm::StringRef name) -> AtenArg {
+      return result.tensor().dtype == DType::I64 ? whole(node.arg(name))
+                                                 : builder.arg(node.arg(name));
+    };
+    builder.callInto("aten::arange", "start_out", {number("start"), number("end"), number("step")},
                      builder.allocate(result));
     return Status::ok();
   }
