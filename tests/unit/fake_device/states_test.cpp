@@ -149,6 +149,8 @@ TEST_F(States, AreCountedAndFreed) {
     const Context context = *Context::create(engine), other = *Context::create(engine);
     EXPECT_EQ(engine.memory().states, 2 * planMemory(sample.plan).states);
     EXPECT_EQ(planMemory(sample.plan).states, 4 * 256u + 4);
+    const MemoryReport memory = engine.memory();
+    EXPECT_EQ(memory.total(), fake_cuda::allocatedBytes() - before);
   }
   EXPECT_EQ(engine.memory().states, 0u);
   EXPECT_EQ(engine.memory().total(), 0u);
