@@ -36,11 +36,17 @@ class BySubmodule:
             elif type(child).forward is torch.nn.Module.forward:
                 self._copies[child] = self._copy(child, path)
             else:
-                compiled = self.children[path] = self._compile_child(child, path)
-                self._copies[child] = made = _watched(child, lambda: vars(made).pop("forward", None))
-                vars(made)["forward"] = compiled
-                for hooks in ("_forward_hooks", "_forward_pre_hooks"):  # The program has what they compute.
-                    vars(made)[hooks] = type(vars(made)[hooks])()
+                # A program has what the hooks compute.
+                own = {name: vars(child)[name] for name in ("forward", "_forward_hooks", "_forward_pre_hooks") if name in vars(child)}
+                compiled = {name: type(hooks)() for name, hooks in own.items() if name != "forward"}
+                compiled["forward"] = self.children[path] = self._compile_child(child, path)
+
+                def run_with_torch() -> None:
+                    vars(made).pop("forward", None)
+                    vars(made).update(own)
+
+                self._copies[child] = made = _watched(child, run_with_torch)
+                vars(made).update(compiled)
         return self._copies[child]
 
 

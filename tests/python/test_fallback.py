@@ -151,6 +151,7 @@ def test_an_attribute_that_forward_assigns_is_seen():
             return self.linear(x) * self.scale
 
     model, x = Assigns(), torch.randn(3, 4)
+    model.scaled.register_forward_hook(lambda module, arguments, result: result * 2)
     fast = compiled(model)
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
