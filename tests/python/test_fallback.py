@@ -121,7 +121,7 @@ def test_it_compiles_beside_the_model(monkeypatch):
     want = model(x)["x"].detach()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for _ in range(400):
+        for _ in range(2400):
             assert_allclose(fast(x)["x"], want, **TOLERANCE)
             if len(programs(fast)) == 4:
                 break
