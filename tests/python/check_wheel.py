@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 #: What the virtual environment without torch holds besides the wheel: its dependencies and the tests'.
 PACKAGES = ("numpy", "nanobind-backend", "pytest", "pluggy", "iniconfig", "packaging", "Pygments")
 #: The tests that need torch. All others run without.
-WITH_TORCH = tuple(HERE / f"test_{name}.py" for name in ("cache", "dynamo", "gpu", "module", "openclip", "torch", "train"))
+WITH_TORCH = tuple(HERE / f"test_{name}.py" for name in ("cache", "dynamo", "fallback", "gpu", "module", "openclip", "torch", "train"))
 MAX_BYTES = 25_000_000
 
 
