@@ -22,12 +22,16 @@ Status inferIndexAdd(const InferArgs &args, rules::Results &results) {
 }
 
 Result<Values> defineIndexAdd(OpBuilder &b) {
+  const Dims &sizes = b.input("self")->tensor().sizes;
+  const int64_t given = b.args().integer("dim");
+  const int64_t dim = given < 0 ? given + static_cast<int64_t>(sizes.size()) : given;
+  if (sizes[dim] == 0) // LibTorch reads no index then.
+    return Values{b.call(OpKind::Contiguous, {b.arg("self")})};
   Value *source = b.input("source");
   const Arg &alpha = b.arg("alpha");
   if (alpha != Arg(1) && alpha != Arg(1.0))
     source = b.mul(source, alpha);
-  const int64_t rank = b.input("self")->tensor().rank(), dim = b.args().integer("dim");
-  Arg::List indices(static_cast<size_t>(dim < 0 ? dim + rank : dim));
+  Arg::List indices(static_cast<size_t>(dim));
   indices.emplace_back(b.to(b.input("index"), DType::I64));
   return Values{b.call(OpKind::IndexPut, {b.arg("self"), std::move(indices), source, true})};
 }

@@ -50,6 +50,25 @@ TensorView view(const at::Tensor &tensor, DType dtype) {
 
 } // namespace
 
+double cudaTolerance(at::ScalarType type) {
+  switch (type) {
+  case at::kBFloat16:
+    return 0x1p-7;
+  case at::kHalf:
+    return 0x1p-9;
+  case at::kFloat:
+  case at::kDouble:
+    return 1e-4;
+  default:
+    return 0;
+  }
+}
+
+bool areNear(const at::Tensor &actual, const at::Tensor &expected, double tolerance) {
+  return at::allclose(actual.to(at::kDouble), expected.to(at::kDouble), tolerance, tolerance / 10,
+                      /*equal_nan=*/true);
+}
+
 void inferTypes(ir::Graph &graph) {
   for (ir::Node &node : graph) {
     if (node.kind() != ir::NodeKind::CallFunction || node.result()->isTensor())

@@ -20,6 +20,15 @@ at::ScalarType torchType(DType dtype);
 /// Returns a random dense tensor of the type: normal values, integers in [0, bound), or bools.
 at::Tensor randomTensor(const ir::TensorType &type, int64_t bound, at::Generator &random);
 
+/// Returns the tolerance of a CUDA result of `type` against the CPU: f32 results differ by
+/// summation order and elementary functions, and rounding to 16 bits may go either way, in each of
+/// a few steps. Integers and bools are exact.
+double cudaTolerance(at::ScalarType type);
+
+/// Whether two tensors of one size agree: `tolerance` is relative; the absolute tolerance is a
+/// tenth of it. NaN equals NaN.
+bool areNear(const at::Tensor &actual, const at::Tensor &expected, double tolerance);
+
 /// Infers the types of results that the text of a graph leaves out. Failures are gtest failures.
 void inferTypes(ir::Graph &graph);
 

@@ -20,31 +20,10 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// Returns the tolerance of a CUDA result of `type` against the CPU: f32 results differ by
-/// summation order and elementary functions, and rounding to 16 bits may go either way, in each of
-/// a few steps. Integers and bools are exact.
-double cudaTolerance(at::ScalarType type) {
-  switch (type) {
-  case at::kBFloat16:
-    return 0x1p-7;
-  case at::kHalf:
-    return 0x1p-9;
-  case at::kFloat:
-  case at::kDouble:
-    return 1e-4;
-  default:
-    return 0;
-  }
-}
-
-/// `tolerance` is relative; the absolute tolerance is a tenth of it.
 void expectNear(const at::Tensor &actual, const at::Tensor &expected, double tolerance) {
   ASSERT_EQ(actual.sizes(), expected.sizes());
   ASSERT_EQ(actual.scalar_type(), expected.scalar_type());
-  EXPECT_TRUE(at::allclose(actual.to(at::kDouble), expected.to(at::kDouble), tolerance,
-                           tolerance / 10, /*equal_nan=*/true))
-      << actual << "\nexpected\n"
-      << expected;
+  EXPECT_TRUE(areNear(actual, expected, tolerance)) << actual << "\nexpected\n" << expected;
 }
 
 /// Compares each output with `tolerance(type)`.

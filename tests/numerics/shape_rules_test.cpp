@@ -4,15 +4,17 @@
 // arguments. Where the rule says "view", LibTorch must return one with the same strides and offset,
 // and vice versa. Strides of fresh results are compared for contiguous arguments only: LibTorch
 // lets some ops keep a permuted memory format, while cgc's compute ops write dense row-major
-// results.
+// results. Then compares what plans for cuda compute in some of these calls.
 #include "ir/graph.h"
 #include "ir/op_def.h"
+#include "ir/text/text.h"
 #include "tests/numerics/libtorch_call.h"
 #include "tests/numerics/lowered_graph.h"
 #include "tests/numerics/op_tests.h"
 
 #include "llvm/ADT/StringExtras.h"
 
+#include <ATen/ATen.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
@@ -21,7 +23,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
+#include <numeric>
+#include <random>
 #include <set>
 
 namespace cgc::test {
@@ -48,6 +53,24 @@ public:
       if (!tensor.is_contiguous())
         return false;
     return true;
+  }
+
+  /// Returns the text of a graph @g that makes the call, whose results have these types, of inputs.
+  std::string text(llvm::ArrayRef<ir::Inferred> results) const {
+    ir::Graph graph("g");
+    std::vector<Arg> args = args_;
+    for (Arg &arg : args)
+      arg.mapValues([&](ir::Value *value) {
+        return Arg(graph.placeholder("t", value->tensor(), ir::Loc::unknown())->result());
+      });
+    ir::Node *node = graph.call(grid_.op, std::move(args), results.size(), ir::Loc::unknown());
+    std::vector<Arg> outputs;
+    for (size_t i = 0; i < results.size(); ++i) {
+      node->result(i)->setType(results[i].type);
+      outputs.emplace_back(node->result(i));
+    }
+    graph.createOutput(std::move(outputs), ir::Loc::unknown());
+    return ir::toString(graph);
   }
 
   /// Returns the results of LibTorch; nullopt if it refuses.
@@ -239,6 +262,113 @@ TEST_P(ShapeRules, AgreeWithLibTorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, ShapeRules, ::testing::ValuesIn(opTests().grids),
+                         [](const auto &info) { return info.param.name; });
+
+/// `like` with numbers that rules treat apart: zeros, signs, halves and integers.
+at::Tensor specialNumbers(const at::Tensor &like) {
+  const at::Tensor numbers = at::tensor({0.0, 1.0, -1.0, 0.5, 2.0, -0.25, 3.0, -2.5});
+  return numbers.index({at::arange(like.numel()).remainder(numbers.numel())})
+      .to(like.scalar_type())
+      .view(like.sizes());
+}
+
+/// The limit of a difference: that of cudaTolerance() for the largest finite number expected, or 1.
+bool areNearTheLargest(const at::Tensor &actual, const at::Tensor &expected) {
+  const at::Tensor wide = expected.to(at::kDouble), finite = wide.masked_select(wide.isfinite());
+  const double largest = finite.numel() == 0 ? 1 : std::max(1.0, finite.abs().max().item<double>());
+  const double tolerance = cudaTolerance(expected.scalar_type());
+  return at::allclose(actual.to(at::kDouble), wide, tolerance, tolerance * largest,
+                      /*equal_nan=*/true);
+}
+
+/// Calls of a grid that are tried at most.
+constexpr size_t kTriedCalls = 4000;
+
+/// Adds the numbers at which rules have cases to the choices of an argument that has numbers.
+void addEdges(std::vector<std::string> &choices) {
+  for (const std::string &choice : std::vector(choices)) {
+    double number = 0;
+    if (llvm::StringRef(choice).getAsDouble(number))
+      continue;
+    const bool isReal = choice.find('.') != std::string::npos;
+    for (const char *edge : {"0", "1", "-1"})
+      if (const std::string text = edge + std::string(isReal ? ".0" : "");
+          !llvm::is_contained(choices, text))
+        choices.push_back(text);
+  }
+}
+
+/// The grids of ops whose results LibTorch gives, too, with more numbers: random numbers are
+/// others.
+std::vector<Grid> gridsOfValues() {
+  std::vector<Grid> grids = opTests().grids;
+  for (Grid &grid : grids)
+    llvm::for_each(grid.args, addEdges);
+  std::erase_if(grids, [](const Grid &grid) {
+    return llvm::is_contained({ir::OpKind::Rand, ir::OpKind::RandLike, ir::OpKind::Randn,
+                               ir::OpKind::RandnLike, ir::OpKind::Bernoulli},
+                              grid.op);
+  });
+  return grids;
+}
+
+/// Compares calls with dense operands that both sides accept, so that each choice of each argument
+/// is in one if it is in such a call.
+class ValueRules : public ::testing::TestWithParam<Grid> {};
+
+TEST_P(ValueRules, AgreeWithLibTorchForCuda) {
+  c10::InferenceMode guard;
+  const Grid &grid = GetParam();
+  std::vector<size_t> order(numCalls(grid));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::shuffle(order, std::mt19937(1)); // NOLINT: the same calls in each run.
+  order.resize(std::min(order.size(), kTriedCalls));
+  std::set<std::pair<size_t, std::string>> compared; // Choices of arguments.
+  for (const size_t number : order) {
+    const std::vector<std::string> texts = choose(grid, number);
+    bool isNew = false;
+    for (size_t i = 0; i < texts.size(); ++i)
+      isNew |= !compared.contains({i, texts[i]});
+    if (!isNew)
+      continue;
+    const Call call(grid, texts);
+    const auto inferred = ir::inferResults(grid.op, call.args(), DeviceKind::Cpu);
+    std::string error;
+    if (!call.allContiguous() || !inferred.isOk() || inferred->empty() || !call.runLibTorch(error))
+      continue;
+    for (size_t i = 0; i < texts.size(); ++i)
+      compared.insert({i, texts[i]});
+    const std::string text = call.text(*inferred);
+    SCOPED_TRACE(grid.where + ": " + text);
+    LoweredGraph graph(text, grid.fill + 1, DeviceKind::Cuda, ExecutorKind::Reference);
+    ASSERT_TRUE(graph.isOk());
+    std::vector<at::Tensor> inputs = graph.randomInputs("g");
+    for (const bool isSpecial : {false, true}) {
+      if (isSpecial)
+        for (at::Tensor &input : inputs)
+          if (input.is_floating_point())
+            input = specialNumbers(input);
+      std::vector<at::Tensor> expected;
+      try {
+        expected = runWithLibTorch(text, inputs);
+      } catch (const std::exception &) {
+        continue;
+      }
+      const auto outputs = graph.run("g", inputs);
+      ASSERT_TRUE(outputs) << outputs.status().message();
+      for (size_t k = 0; k < expected.size(); ++k) {
+        ASSERT_EQ((*outputs)[k].sizes(), expected[k].sizes());
+        EXPECT_TRUE(areNearTheLargest((*outputs)[k], expected[k]))
+            << (isSpecial ? "special numbers, " : "") << "result " << k << "\n"
+            << (*outputs)[k] << "\nexpected\n"
+            << expected[k] << (inputs.empty() ? "" : "\nof\n")
+            << (inputs.empty() ? at::Tensor() : inputs[0]);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, ValueRules, ::testing::ValuesIn(gridsOfValues()),
                          [](const auto &info) { return info.param.name; });
 
 /// LibTorch has no op named cgc.*: lowering_test compares these with their parts.
