@@ -20,13 +20,14 @@ using ::testing::IsEmpty;
 using Inputs = std::vector<std::shared_ptr<const ir::TensorData>>;
 
 template <class T>
-std::shared_ptr<const ir::TensorData> tensor(DType dtype, ir::Dims sizes, std::vector<T> values) {
+std::shared_ptr<const ir::TensorData> tensor(DType dtype, const ir::Dims &sizes,
+                                             const std::vector<T> &values) {
   return ir::TensorData::copyOf(
-      ir::TensorType::dense(dtype, std::move(sizes)),
+      ir::TensorType::dense(dtype, sizes),
       {reinterpret_cast<const std::byte *>(values.data()), values.size() * sizeof(T)});
 }
-auto doubles(ir::Dims sizes, std::vector<double> values) {
-  return tensor(DType::F64, std::move(sizes), std::move(values));
+auto doubles(const ir::Dims &sizes, const std::vector<double> &values) {
+  return tensor(DType::F64, sizes, values);
 }
 
 /// The bits of the result of the first call in a graph with these inputs and this body; nothing if
