@@ -21,10 +21,6 @@ using reference::BF16;
 using reference::F16;
 using Doubles = std::vector<double>;
 
-bool isFloat(DType dtype) {
-  return dtype == DType::F64 || dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
-}
-
 /// Converts each element from `From` to `To`.
 template <class To, class From, class Convert>
 std::vector<To> converted(llvm::ArrayRef<std::byte> bytes, Convert convert) {
@@ -173,7 +169,8 @@ computeInDouble(const ir::Node &node,
     return nullptr;
   const ir::TensorType &type = node.result()->tensor();
   const DType from = inputs[0]->type().dtype;
-  if (!isFloat(type.dtype) || !isFloat(from) || (type.dtype != DType::F64 && from != DType::F64))
+  if (!isFloating(type.dtype) || !isFloating(from) ||
+      (type.dtype != DType::F64 && from != DType::F64))
     return nullptr;
   if (node.is(OpKind::To))
     return tensorOf(type, elementsOf(*inputs[0]));

@@ -97,7 +97,7 @@ constexpr Pattern kSelectAttentionPatterns[] = {
 } // namespace
 
 /// Replaces scaled_dot_product_attention with cgc.attention, which writes the heads of a token side
-/// by side, if the users of its result accept that order, and drops the copies that produced it. A
+/// by side, drops the copies that produced this order, and adds one for users that need another. A
 /// factor of the query moves into the scale, and a constant causal mask becomes a flag.
 struct SelectAttentionPass {
   static constexpr const char *name = "select-attention";

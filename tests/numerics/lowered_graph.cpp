@@ -64,11 +64,6 @@ double cudaTolerance(at::ScalarType type) {
   }
 }
 
-bool areNear(const at::Tensor &actual, const at::Tensor &expected, double tolerance) {
-  return at::allclose(actual.to(at::kDouble), expected.to(at::kDouble), tolerance, tolerance / 10,
-                      /*equal_nan=*/true);
-}
-
 void inferTypes(ir::Graph &graph) {
   for (ir::Node &node : graph) {
     if (node.kind() != ir::NodeKind::CallFunction || node.result()->isTensor())

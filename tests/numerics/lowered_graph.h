@@ -25,10 +25,6 @@ at::Tensor randomTensor(const ir::TensorType &type, int64_t bound, at::Generator
 /// a few steps. Integers and bools are exact.
 double cudaTolerance(at::ScalarType type);
 
-/// Whether two tensors of one size agree: `tolerance` is relative; the absolute tolerance is a
-/// tenth of it. NaN equals NaN.
-bool areNear(const at::Tensor &actual, const at::Tensor &expected, double tolerance);
-
 /// Infers the types of results that the text of a graph leaves out. Failures are gtest failures.
 void inferTypes(ir::Graph &graph);
 

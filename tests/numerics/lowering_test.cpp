@@ -20,10 +20,14 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
+/// `tolerance` is relative; the absolute tolerance is a tenth of it.
 void expectNear(const at::Tensor &actual, const at::Tensor &expected, double tolerance) {
   ASSERT_EQ(actual.sizes(), expected.sizes());
   ASSERT_EQ(actual.scalar_type(), expected.scalar_type());
-  EXPECT_TRUE(areNear(actual, expected, tolerance)) << actual << "\nexpected\n" << expected;
+  EXPECT_TRUE(at::allclose(actual.to(at::kDouble), expected.to(at::kDouble), tolerance,
+                           tolerance / 10, /*equal_nan=*/true))
+      << actual << "\nexpected\n"
+      << expected;
 }
 
 /// Compares each output with `tolerance(type)`.

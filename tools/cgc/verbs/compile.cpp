@@ -186,9 +186,20 @@ Status fitToModel(driver::CompileOptions &compileOptions, const ModelFile &model
   return Status::ok();
 }
 
+Result<ModelFile> importModelsOf(const CompileFlags &options) {
+  return importModel(
+      options.models,
+      options.train ? frontend::ImportFor::Training : frontend::ImportFor::Inference,
+      options.train.value_or(options.entries.size() == 1 ? options.entries.front() : "forward"));
+}
+
+bool isAutoBatch(const CompileFlags &options) {
+  return options.batches == std::vector{kAutoBatch};
+}
+
 /// Usage if options for --batch auto do not fit others.
 Status checkAutoBatch(const CompileFlags &options) {
-  const bool isAuto = options.batches == std::vector{kAutoBatch};
+  const bool isAuto = isAutoBatch(options);
   if (!isAuto && (options.maxBatch || options.waste))
     return Status(Code::Usage, fmt::format("{} is for --batch auto; give that, or leave it out",
                                            options.maxBatch ? "--max-batch" : "--waste"));
@@ -210,10 +221,7 @@ Result<std::vector<int64_t>> chooseBatches(const CompileFlags &options,
   const double waste = options.waste.value_or(kAutoWaste);
   compileOptions.batches = driver::sampledBatches(most);
   progress.begin(fmt::format("compute times for {} rows", fmt::join(compileOptions.batches, ", ")));
-  CGC_ASSIGN_OR_RETURN(
-      const ModelFile model,
-      importModel(options.models, frontend::ImportFor::Inference,
-                  options.entries.size() == 1 ? options.entries.front() : "forward"));
+  CGC_ASSIGN_OR_RETURN(const ModelFile model, importModelsOf(options));
   compileOptions.instrumentation = {};
   const auto compiled = driver::compile(*model.root, compileOptions, diagnostics);
   if (!compiled.isOk())
@@ -303,17 +311,12 @@ Status compile(CompileFlags options, ir::Diagnostics &diagnostics) {
   {
     Progress progress; // The number of phases is known once the model is loaded.
     progress.begin(fmt::format("load {}", fmt::join(options.models, ", ")));
-    CGC_ASSIGN_OR_RETURN(
-        const ModelFile model,
-        importModel(options.models,
-                    options.train ? frontend::ImportFor::Training : frontend::ImportFor::Inference,
-                    options.train.value_or(options.entries.size() == 1 ? options.entries.front()
-                                                                       : "forward")));
+    CGC_ASSIGN_OR_RETURN(const ModelFile model, importModelsOf(options));
     CGC_TRY(fitToModel(compileOptions, model, options));
     if (!options.hostModules.empty()) {
       CGC_ASSIGN_OR_RETURN(compileOptions.hostTypes, hostTypesOf(options.models.front()));
     }
-    if (options.batches == std::vector{kAutoBatch}) {
+    if (isAutoBatch(options)) {
       CGC_ASSIGN_OR_RETURN(compileOptions.batches,
                            chooseBatches(options, compileOptions, diagnostics, progress));
     }
