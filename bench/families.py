@@ -169,4 +169,5 @@ def main():
                       "results": results}, indent=2))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 // cgc.conv2d: convolution of images with dense channels, with a residual and an activation.
-#include "ir/ops/batch_rules.h"
 #include "ir/ops/linear_rules.h"
+#include "ir/ops/row_statistics_rules.h"
 #include "ir/ops/window_rules.h"
 
 namespace cgc::ir {
@@ -36,7 +36,8 @@ Status inferCgcConv2d(const InferArgs &args, rules::Results &results) {
     return rules::mismatch("bias", "[" + llvm::Twine(weight.sizes[0]) + "]", args.tensor("bias"));
   if (!args.isNone("residual") && args.tensor("residual").sizes != sizes)
     return rules::mismatch("residual", rules::toString(sizes), args.tensor("residual"));
-  return rules::addDense(results, input.dtype, sizes);
+  CGC_TRY(rules::addDense(results, input.dtype, sizes));
+  return rules::addRowStatistics(args, results);
 }
 
 Result<Values> defineCgcConv2d(OpBuilder &b) {
@@ -50,7 +51,9 @@ Result<Values> defineCgcConv2d(OpBuilder &b) {
   if (!b.arg("residual").isNone())
     y = b.add(y, b.arg("residual"));
   y = rules::activated(b, y, b.args().str("activation"));
-  return Values{y->tensor().isContiguous() ? y : b.call(OpKind::Contiguous, {y})};
+  Values values{y->tensor().isContiguous() ? y : b.call(OpKind::Contiguous, {y})};
+  rules::defineRowStatistics(b, values);
+  return values;
 }
 
 } // namespace
@@ -58,21 +61,13 @@ Result<Values> defineCgcConv2d(OpBuilder &b) {
 const OpDef defs::CgcConv2d = {
     .schema = "(Tensor input, Tensor weight, Tensor? bias=none, Tensor? residual=none, str "
               "activation=\"none\", int[] stride=[1,1], int[] padding=[0,0], int[] "
-              "dilation=[1,1], int groups=1) -> Tensor",
+              "dilation=[1,1], int groups=1, bool row_statistics=false) -> (Tensor, Tensor?)",
     .traits = kPure | kGemm,
     .infer = inferCgcConv2d,
-    .batch =
-        [](const BatchCall &call) {
-          batch::Join join(call);
-          join.add(call.args["input"], batch::leading(call.args.tensor("input"), 1));
-          if (!call.args.isNone("residual"))
-            join.add(call.args["residual"], batch::leading(call.args.tensor("residual"), 1));
-          return join.state();
-        },
     .decompose = defineCgcConv2d,
     .doc = "activation(convolution of input [N, H, W, C] with weight [O, KH, KW, C / groups], plus "
            "bias [O], plus residual [N, OH, OW, O]): [N, OH, OW, O]. Stride, padding and dilation "
-           "as in aten.conv2d, the activation as in cgc.linear.",
+           "as in aten.conv2d, the activation and the row statistics as in cgc.linear.",
 };
 
 } // namespace cgc::ir

@@ -29,7 +29,8 @@ std::optional<Call> callWithStatistics(const Value *rows) {
     return Call{OpKind::CgcEmbedding, {embedding->indices(), embedding->weight(), Arg(), true}};
   auto norm = ir::CgcAddLayerNormOp::of(node);
   if ((norm && !norm->addend() && rows->index() == 1) || node.is(OpKind::CgcLinear) ||
-      node.is(OpKind::CgcNormLinear) || node.is(OpKind::CgcEmbedding))
+      node.is(OpKind::CgcNormLinear) || node.is(OpKind::CgcEmbedding) ||
+      node.is(OpKind::CgcConv2d))
     return Call{node.op(), node.argsWith("row_statistics", true)};
   return std::nullopt;
 }

@@ -18,8 +18,23 @@ using ir::Value;
 
 /// Channels of 16-bit images that begin at multiples of 16 bytes, as TMA requires.
 constexpr int64_t kChannelMultiple = 8;
+/// The most products of a result that the kernel for images with few channels adds up, and the
+/// largest stride and dilation with which the pixels that its CTAs read fit into shared memory.
+constexpr int64_t kStemMaxProducts = 256, kStemMaxStep = 2;
 
 const Dims kChannelsLast = {0, 2, 3, 1}, kChannelsSecond = {0, 3, 1, 2};
+/// Of a weight with one channel: as its kernel reads it, and back with the channels last.
+const Dims kResultsLast = {2, 3, 1, 0}, kResultsFirst = {3, 0, 1, 2};
+
+/// Whether `stem_conv_*` takes a convolution whose images have fewer channels than
+/// kChannelMultiple: it reads them as they lie, so that they are neither copied nor padded.
+bool isStem(const ir::Conv2dOp &conv) {
+  const Dims &weight = conv.weight()->tensor().sizes;
+  const auto isSmall = [](int64_t step) { return step <= kStemMaxStep; };
+  return conv.groups() == 1 && weight[1] < kChannelMultiple && weight[0] % kChannelMultiple == 0 &&
+         weight[1] * weight[2] * weight[3] <= kStemMaxProducts &&
+         llvm::all_of(conv.stride(), isSmall) && llvm::all_of(conv.dilation(), isSmall);
+}
 
 /// `value`, or what it is a dense copy of.
 Value *uncopied(Value *value) {
@@ -39,6 +54,13 @@ public:
   Value *channelsLast(Value *value) const {
     Value *permuted = (*this)(OpKind::Permute, {uncopied(value), Arg::ints(kChannelsLast)});
     return permuted->tensor().isContiguous() ? permuted : (*this)(OpKind::Contiguous, {permuted});
+  }
+  /// The same of a weight [O, 1, KH, KW], whose memory is dense as [KH, KW, O].
+  Value *channelWeight(Value *weight) const {
+    Value *dense =
+        (*this)(OpKind::Contiguous, {(*this)(OpKind::Permute, {weight, Arg::ints(kResultsLast)})});
+    // [KH, KW, 1, O] to [O, KH, KW, 1].
+    return (*this)(OpKind::Permute, {dense, Arg::ints(kResultsFirst)});
   }
   /// `value` with this many zeros behind its last dimension.
   Value *padded(Value *value, int64_t zeros) const {
@@ -80,14 +102,17 @@ bool selectConvolution(Node &node, PatternRewriter &rewriter) {
     return rewriter.notifyMatchFailure(node, "select-patches takes windows that do not overlap");
 
   const ImageBuilder create(node, rewriter);
-  const int64_t zeros = conv->groups() == 1
+  const bool stem = isStem(*conv), isDepthwise = conv->groups() > 1 && kernel[1] == 1;
+  const int64_t zeros = conv->groups() == 1 && !stem
                             ? (kChannelMultiple - kernel[1] % kChannelMultiple) % kChannelMultiple
                             : 0;
-  Value *result =
-      create(OpKind::CgcConv2d,
-             {create.padded(create.channelsLast(image), zeros),
-              create.padded(create.channelsLast(weight), zeros), node.arg("bias"), Arg(), "none",
-              node.arg("stride"), node.arg("padding"), node.arg("dilation"), node.arg("groups")});
+  Value *input = stem ? create(OpKind::Permute, {uncopied(image), Arg::ints(kChannelsLast)})
+                      : create.padded(create.channelsLast(image), zeros);
+  Value *filters = isDepthwise ? create.channelWeight(weight)
+                               : create.padded(create.channelsLast(weight), zeros);
+  Value *result = create(OpKind::CgcConv2d,
+                         {input, filters, node.arg("bias"), Arg(), "none", node.arg("stride"),
+                          node.arg("padding"), node.arg("dilation"), node.arg("groups"), false});
   replaceByImage(node, result, rewriter);
   return true;
 }
@@ -212,7 +237,10 @@ bool takeConvolutionActivation(Node &node, PatternRewriter &rewriter) {
 bool takeConvolutionResidual(Node &node, PatternRewriter &rewriter) {
   for (const auto &[residual, product] : operandsOfSum(node)) {
     Node *conv = convolutionOf(product);
+    // The kernel for images with few channels adds none.
     if (!conv || conv->arg("activation") != Arg("none") || !conv->arg("residual").isNone() ||
+        (conv->arg("groups") == Arg(1) &&
+         conv->arg("input").value()->tensor().sizes[3] % kChannelMultiple != 0) ||
         !sameLayout(residual->tensor(), product->tensor()) ||
         residual->tensor().dtype != product->tensor().dtype)
       continue;
@@ -231,7 +259,7 @@ bool linearOfPointwise(Node &node, PatternRewriter &rewriter) {
   Value *weight = conv->weight();
   const Dims kernel = weight->tensor().sizes;
   const bool hasActivation = conv->activation() != "none", hasResidual = conv->residual();
-  if (kernel[1] != 1 || kernel[2] != 1 || conv->groups() != 1)
+  if (kernel[1] != 1 || kernel[2] != 1 || kernel[3] % kChannelMultiple != 0 || conv->groups() != 1)
     return false;
   if (!isPair(conv->stride(), 1, 1) || !isPair(conv->padding(), 0, 0))
     return rewriter.notifyMatchFailure(node, "its pixels are apart, or padded");

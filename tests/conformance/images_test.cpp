@@ -1,7 +1,8 @@
-// depthwise_conv and pool against double precision: odd geometries, every activation, ceil mode,
-// and NaN.
+// depthwise_conv, stem_conv and pool against double precision: odd geometries, every activation,
+// ceil mode, and NaN.
 #include "runtime/kernels/images/images.h"
 #include "tests/conformance/gemm_numbers.h"
+#include "tests/conformance/row_statistics_reference.h"
 
 namespace cgc::test {
 namespace {
@@ -9,10 +10,18 @@ namespace {
 struct ImageCase {
   int64_t images, height, width, channels;
   ConvWindows windows;
+  int64_t outputs = 0; ///< Channels of the result; 0: as many as the images.
 
   int64_t elements() const { return images * height * width * channels; }
-  int64_t results() const { return images * windows.result[0] * windows.result[1] * channels; }
+  int64_t resultChannels() const { return outputs ? outputs : channels; }
+  int64_t windowsOfAll() const { return images * windows.result[0] * windows.result[1]; }
+  int64_t results() const { return windowsOfAll() * resultChannels(); }
 };
+
+ImageCase withOutputs(ImageCase c, int64_t outputs) {
+  c.outputs = outputs;
+  return c;
+}
 
 /// With as many windows as fit, or one more in each dimension.
 ImageCase caseOf(int64_t images, std::array<int64_t, 2> sizes, int64_t channels,
@@ -29,7 +38,7 @@ ImageCase caseOf(int64_t images, std::array<int64_t, 2> sizes, int64_t channels,
 /// Calls `f(y, x, tap)` with the pixels inside the image of the window of result `i`.
 template <class F> void forPixels(const ImageCase &c, uint64_t i, F f) {
   const ConvWindows &w = c.windows;
-  const auto window = int64_t(i) / c.channels, column = window % w.result[1],
+  const auto window = int64_t(i) / c.resultChannels(), column = window % w.result[1],
              row = window / w.result[1] % w.result[0];
   for (int64_t j = 0; j < w.kernel[0]; ++j)
     for (int64_t k = 0; k < w.kernel[1]; ++k) {
@@ -40,10 +49,15 @@ template <class F> void forPixels(const ImageCase &c, uint64_t i, F f) {
     }
 }
 
-/// The element of the images that result `i` reads at a pixel.
+/// The element of the images, at a pixel, of the first channel of those that result `i` reads.
+int64_t pixelAt(const ImageCase &c, uint64_t i, int64_t y, int64_t x) {
+  const int64_t image = int64_t(i) / (c.results() / c.images);
+  return ((image * c.height + y) * c.width + x) * c.channels;
+}
+/// The same of its own channel.
 int64_t elementAt(const ImageCase &c, uint64_t i, int64_t y, int64_t x) {
-  const int64_t image = int64_t(i) / (c.windows.result[0] * c.windows.result[1] * c.channels);
-  return ((image * c.height + y) * c.width + x) * c.channels + int64_t(i) % c.channels;
+  const int64_t channel = int64_t(i) % c.resultChannels();
+  return pixelAt(c, i, y, x) + channel / (c.resultChannels() / c.channels);
 }
 
 std::vector<int64_t> numbersOf(std::vector<int64_t> first, const ConvWindows &windows) {
@@ -53,37 +67,14 @@ std::vector<int64_t> numbersOf(std::vector<int64_t> first, const ConvWindows &wi
 
 class Images : public KernelTest {
 protected:
-  void checkDepthwise(DType dtype, const ImageCase &c, Activation activation, bool hasBias,
-                      bool hasResidual) {
-    const int64_t taps = c.windows.kernel[0] * c.windows.kernel[1];
-    const std::vector<double> x = numbers(dtype, c.elements(), 1),
-                              w = numbers(dtype, c.channels * taps, 2, 0.3),
-                              bias = numbers(dtype, c.channels, 3),
-                              residual = numbers(dtype, c.results(), 4);
-    const std::vector<int64_t> sizes = {c.images, c.height, c.width, c.channels},
-                               result = {c.images, c.windows.result[0], c.windows.result[1],
-                                         c.channels};
-    const auto tensor = [&](std::vector<int64_t> of, const std::vector<double> &values) {
-      return withElements(emptyTensor(dtype, std::move(of)), values);
-    };
-    const auto grid = depthwiseGrid(c.images, c.windows, c.channels);
-    Launch launch{
-        .kernel = named("depthwise_conv", dtype),
-        .blocks = grid[0],
-        .threads = kImageThreads,
-        .reads = {tensor(sizes, x), tensor({c.channels, taps}, w), std::nullopt, std::nullopt},
-        .writes = {emptyTensor(dtype, result)},
-        .ints = numbersOf({int64_t(activation)}, c.windows),
-        .blocksY = grid[1]};
-    if (hasBias)
-      launch.reads[2] = tensor({c.channels}, bias);
-    if (hasResidual)
-      launch.reads[3] = tensor(result, residual);
-    const HostTensor y = this->launch(launch)[0];
+  /// Checks y against `termsOf(i, add)`, which calls add(term) with the products of result `i`.
+  template <class F>
+  void check(const HostTensor &y, const std::vector<double> &bias,
+             const std::vector<double> &residual, Activation activation, F termsOf) {
+    const DType dtype = y.dtype;
     for (uint64_t i = 0; i < y.elements() && !HasFatalFailure(); ++i) {
-      double sum = hasBias ? bias[i % uint64_t(c.channels)] : 0, magnitude = std::abs(sum);
-      forPixels(c, i, [&](int64_t v, int64_t u, int64_t tap) {
-        const double term = x[elementAt(c, i, v, u)] * w[int64_t(i) % c.channels * taps + tap];
+      double sum = bias.empty() ? 0 : bias[i % bias.size()], magnitude = std::abs(sum);
+      termsOf(i, [&](double term) {
         sum += term;
         magnitude += std::abs(term);
       });
@@ -92,7 +83,7 @@ protected:
         error += rounding(dtype) * (std::abs(sum) + error) + smallest(dtype);
       };
       round();
-      if (hasResidual) {
+      if (!residual.empty()) {
         sum += residual[i];
         round();
       }
@@ -103,6 +94,82 @@ protected:
       }
       ASSERT_NEAR(y.at(i), sum, error) << "element " << i;
     }
+  }
+
+  HostTensor tensor(DType dtype, std::vector<int64_t> sizes, const std::vector<double> &values) {
+    return withElements(emptyTensor(dtype, std::move(sizes)), values);
+  }
+
+  void checkDepthwise(DType dtype, const ImageCase &c, Activation activation, bool hasBias,
+                      bool hasResidual) {
+    const int64_t outputs = c.resultChannels();
+    const ConvWindows &windows = c.windows;
+    const int64_t taps = windows.kernel[0] * windows.kernel[1];
+    const std::vector<double> x = numbers(dtype, c.elements(), 1),
+                              w = numbers(dtype, outputs * taps, 2, 0.3),
+                              bias = numbers(dtype, hasBias ? outputs : 0, 3),
+                              residual = numbers(dtype, hasResidual ? c.results() : 0, 4);
+    const std::vector<int64_t> result = {c.images, windows.result[0], windows.result[1], outputs};
+    const auto shape = DepthwiseShape::of(c.images, windows, c.channels, outputs);
+    Launch launch{
+        .kernel = named("depthwise_conv", dtype),
+        .blocks = uint64_t(shape.grid[0]),
+        .threads = shape.threads,
+        .reads = {tensor(dtype, {c.images, c.height, c.width, c.channels}, x),
+                  tensor(dtype, {windows.kernel[0], windows.kernel[1], outputs}, w), std::nullopt,
+                  std::nullopt},
+        .writes = {emptyTensor(dtype, result), emptyRowStatistics(c.windowsOfAll(), outputs)},
+        .ints = numbersOf({int64_t(activation)}, windows),
+        .blocksY = uint32_t(shape.grid[1]),
+        .sharedBytes = shape.sharedBytes};
+    if (hasBias)
+      launch.reads[2] = tensor(dtype, {outputs}, bias);
+    if (hasResidual)
+      launch.reads[3] = tensor(dtype, result, residual);
+    const std::vector<HostTensor> results = this->launch(launch);
+    check(results[0], bias, residual, activation, [&](uint64_t i, auto add) {
+      forPixels(c, i, [&](int64_t v, int64_t u, int64_t tap) {
+        add(x[elementAt(c, i, v, u)] * w[tap * outputs + int64_t(i) % outputs]);
+      });
+    });
+    expectRowStatisticsOf(results[0], c.windowsOfAll(), results[1]);
+    launch.writes.pop_back();
+    ASSERT_EQ(this->launch(launch)[0].bytes, results[0].bytes);
+  }
+
+  /// With images whose channels are dense, or whose pixels are.
+  void checkStem(DType dtype, const ImageCase &c, Activation activation, bool hasBias,
+                 bool hasPlanes) {
+    const ConvWindows &windows = c.windows;
+    const StemShape shape = StemShape::of(windows, c.channels);
+    const auto grid = shape.grid(c.images, c.outputs);
+    const std::vector<double> x = numbers(dtype, c.elements(), 1),
+                              w = numbers(dtype, c.outputs * shape.k, 2, 0.3),
+                              bias = numbers(dtype, hasBias ? c.outputs : 0, 3);
+    HostTensor image = emptyTensor(dtype, {c.images, c.height, c.width, c.channels});
+    if (hasPlanes)
+      image = emptyTensor(dtype, {c.images, c.height, c.width, c.channels},
+                          {c.channels * c.height * c.width, c.width, 1, c.height * c.width});
+    Launch launch{
+        .kernel = named("stem_conv", dtype),
+        .blocks = uint64_t(grid[0]),
+        .threads = kImageThreads,
+        .reads = {withElements(image, x),
+                  tensor(dtype, {c.outputs, windows.kernel[0], windows.kernel[1], c.channels}, w),
+                  std::nullopt},
+        .writes = {emptyTensor(dtype, {c.images, windows.result[0], windows.result[1], c.outputs})},
+        .ints = numbersOf({int64_t(activation)}, windows),
+        .blocksY = uint32_t(grid[1]),
+        .sharedBytes = uint32_t(shape.sharedBytes())};
+    if (hasBias)
+      launch.reads[2] = tensor(dtype, {c.outputs}, bias);
+    check(this->launch(launch)[0], bias, {}, activation, [&](uint64_t i, auto add) {
+      const double *const of = &w[int64_t(i) % c.outputs * shape.k];
+      forPixels(c, i, [&](int64_t v, int64_t u, int64_t tap) {
+        for (int64_t channel = 0; channel < c.channels; ++channel)
+          add(x[pixelAt(c, i, v, u) + channel] * of[tap * c.channels + channel]);
+      });
+    });
   }
 
   HostTensor pool(DType dtype, const ImageCase &c, const HostTensor &x,
@@ -132,6 +199,16 @@ TEST_P(Images, DepthwiseConvolutions) {
       caseOf(1, {5, 5}, 10, {11, 11}, {1, 1}, {5, 5}),
       caseOf(1, {7, 6}, 4, {2, 2}, {3, 3}, {4, 0}),
       caseOf(2, {5, 9}, 12, {1, 1}, {1, 1}, {0, 0}),
+      withOutputs(caseOf(1, {12, 20}, 34, {7, 7}, {2, 2}, {3, 3}), 68),
+      withOutputs(caseOf(2, {6, 9}, 6, {3, 3}, {1, 1}, {1, 1}), 24),
+      withOutputs(caseOf(1, {6, 9}, 4, {2, 3}, {1, 1}, {1, 1}), 8),
+      // Enough windows for two rows of each warp, with an odd number of rows.
+      caseOf(2, {35, 50}, 194, {7, 7}, {1, 1}, {3, 3}),
+      caseOf(2, {33, 50}, 258, {3, 3}, {1, 1}, {1, 1}),
+      caseOf(3, {57, 68}, 192, {3, 3}, {2, 2}, {1, 1}),
+      withOutputs(caseOf(2, {65, 66}, 96, {7, 7}, {2, 2}, {3, 3}), 192),
+      caseOf(2, {33, 50}, 256, {5, 5}, {1, 1}, {2, 2}),
+      caseOf(2, {33, 50}, 320, {4, 4}, {1, 1}, {2, 1}),
   };
   for (const DType dtype : kHalves) {
     int step = 0;
@@ -143,6 +220,53 @@ TEST_P(Images, DepthwiseConvolutions) {
       if (HasFatalFailure())
         return;
     }
+  }
+}
+
+/// Widths and heights that no CTA divides, channels of the result that end in each group, windows
+/// of one and of many steps of products, and windows outside of the image.
+TEST_P(Images, ConvolutionsOfFewChannels) {
+  const ImageCase cases[] = {
+      withOutputs(caseOf(2, {37, 45}, 3, {3, 3}, {2, 2}, {1, 1}), 32),
+      withOutputs(caseOf(1, {19, 70}, 3, {7, 7}, {2, 2}, {3, 3}), 64),
+      withOutputs(caseOf(1, {9, 9}, 1, {1, 1}, {1, 1}, {2, 0}), 8),
+      withOutputs(caseOf(2, {10, 33}, 4, {4, 4}, {4, 4}, {0, 0}), 136),
+      withOutputs(caseOf(1, {12, 14}, 5, {2, 5}, {1, 3}, {4, 1}, {3, 2}), 40),
+      withOutputs(caseOf(3, {1, 1}, 7, {6, 6}, {1, 1}, {3, 3}), 72),
+  };
+  for (const DType dtype : kHalves) {
+    int step = 0;
+    for (const ImageCase &c : cases) {
+      SCOPED_TRACE(std::string(dtypeName(dtype)) + " case " + std::to_string(step));
+      checkStem(dtype, c, Activation(step % kNumActivations), step % 3 != 0, true);
+      checkStem(dtype, c, Activation::None, step % 3 == 0, false);
+      ++step;
+      if (HasFatalFailure())
+        return;
+    }
+  }
+}
+
+/// A pixel that is not a number is in no other window's result.
+TEST_P(Images, ConvolutionsOfFewChannelsAndNaN) {
+  ImageCase c = withOutputs(caseOf(1, {9, 9}, 3, {3, 3}, {1, 1}, {1, 1}), 8);
+  std::vector<double> x(size_t(c.elements()), 1.0);
+  x[size_t((4 * 9 + 4) * 3 + 1)] = NAN;
+  const StemShape shape = StemShape::of(c.windows, c.channels);
+  const auto grid = shape.grid(1, 8);
+  const HostTensor y = launch(
+      {.kernel = "stem_conv_f16",
+       .blocks = uint64_t(grid[0]),
+       .threads = kImageThreads,
+       .reads = {tensor(DType::F16, {1, 9, 9, 3}, x),
+                 tensor(DType::F16, {8, 3, 3, 3}, std::vector<double>(8 * 27, 1.0)), std::nullopt},
+       .writes = {emptyTensor(DType::F16, {1, 9, 9, 8})},
+       .ints = numbersOf({0}, c.windows),
+       .blocksY = uint32_t(grid[1]),
+       .sharedBytes = uint32_t(shape.sharedBytes())})[0];
+  for (uint64_t i = 0; i < y.elements(); ++i) {
+    const uint64_t row = i / 72, column = i / 8 % 9;
+    EXPECT_EQ(std::isnan(y.at(i)), row - 3 < 3 && column - 3 < 3) << "element " << i;
   }
 }
 

@@ -1,167 +1,358 @@
 // depthwise_conv_*: convolution of each channel by itself, of images with dense channels. A warp
-// computes a strip of windows along x for 64 channels, two for each thread; the warps of a CTA have
-// strips below each other, whose pixels overlap. Weights are in shared memory, in f32.
+// computes one or two rows of a strip of windows along x, for 64 channels of the result, two for
+// each thread; the CTA copies the pixels that its warps read, and the weights in f32, to shared
+// memory.
 #include "runtime/kernels/device.cuh"
 #include "runtime/kernels/device/kernel_rows.h"
 #include "runtime/kernels/divider.h"
 #include "runtime/kernels/images/images.h"
 #include "runtime/kernels/pointwise/activations.cuh"
+#include "runtime/kernels/sm80/async_copy.cuh"
 
 namespace cgc {
 namespace {
 
 using namespace device;
 
-constexpr int kStrip = int(kDepthwiseStrip), kMaxPixels = 121;
+constexpr int kStrip = int(kDepthwiseStrip), kMaxRows = int(kDepthwiseMaxRows);
 
 template <class T> struct DepthwiseParameters {
   const T *image, *w, *bias, *residual; ///< bias and residual are null if absent.
   T *y;
-  uint32_t strips;
-  Divider rows, stripsOfRow;
-  int height, width, channels, columns;
-  int kernel[2], stride[2], padding[2], dilation[2]; ///< Of {height, width}.
+  float *statistics;                ///< Row statistics of y; null if not requested.
+  Divider across, down, perChannel; ///< CTAs of an image; results of a channel.
+  int height, width, channels, rows, columns, results;
+  int kernel[2], stride[2], padding[2], dilation[2];     ///< Of {height, width}.
+  int tileRows, warpRows, tileStrips, lines, linePixels; ///< As in DepthwiseShape.
+  bool vectors, wIsConstant;
   Activation activation;
 };
 
-/// Adds the products of a row of pixels, which begins at column `left` of the image, with a row of
-/// weights to the sums of a strip.
-template <class T, int kKernel, int kStride>
-__device__ __forceinline__ void addRow(float2 (&sums)[kStrip], const T *row, int left, int width,
-                                       int channels, const float2 *weights) {
+/// Two channels in one word as floats. With kShared both results of a thread are of one channel,
+/// the one that `half` selects.
+template <class T, bool kShared>
+__device__ __forceinline__ float2 valuesOf(uint32_t word, uint32_t half) {
+  if constexpr (kShared)
+    word = __byte_perm(word, 0, half);
+  return toFloats(*reinterpret_cast<const Pair<T> *>(&word));
+}
+/// The `half` of valuesOf() for a channel.
+__device__ __forceinline__ uint32_t halfOf(int channel) {
+  return channel % 2 == 0 ? 0x1010 : 0x3232;
+}
+
+/// Adds up the products of kRows rows of a strip from the pixels in shared memory, of which this
+/// thread's word of the first one is at `pixels`. A line's pixels serve all rows whose windows have
+/// it.
+template <class T, int kKernel, int kStride, int kRows, bool kShared>
+__device__ __forceinline__ void addLines(float2 (&sums)[kMaxRows][kStrip], const uint32_t *pixels,
+                                         int lineWords, uint32_t half, const float2 *weights) {
   constexpr int kPixels = (kStrip - 1) * kStride + kKernel;
-  float2 pixels[kPixels];
-#pragma unroll
-  for (int i = 0; i < kPixels; ++i) {
-    const int x = left + i;
-    pixels[i] = x >= 0 && x < width
-                    ? toFloats(*reinterpret_cast<const Pair<T> *>(row + int64_t(x) * channels))
-                    : float2{};
-  }
-#pragma unroll
-  for (int j = 0; j < kKernel; ++j) {
-    const float2 w = weights[j * 32];
-#pragma unroll
-    for (int i = 0; i < kStrip; ++i) {
-      sums[i].x = fmaf(pixels[i * kStride + j].x, w.x, sums[i].x);
-      sums[i].y = fmaf(pixels[i * kStride + j].y, w.y, sums[i].y);
-    }
-  }
-}
-
-/// The same for any kernel, stride and dilation.
-template <class T>
-__device__ __forceinline__ void addAnyRow(float2 (&sums)[kStrip], const T *row, int left, int width,
-                                          int channels, const float2 *weights,
-                                          const DepthwiseParameters<T> &p) {
+  constexpr int kLines = (kRows - 1) * kStride + kKernel;
+  constexpr int kWords = kShared ? 16 : 32; // Of a pixel.
 #pragma unroll 1
-  for (int j = 0; j < p.kernel[1]; ++j) {
-    const float2 w = weights[j * 32];
+  for (int line = 0; line < kLines; ++line, pixels += lineWords) {
+    float2 of[kPixels];
 #pragma unroll
-    for (int i = 0; i < kStrip; ++i) {
-      const int x = left + i * p.stride[1] + j * p.dilation[1];
-      if (x < 0 || x >= width)
+    for (int i = 0; i < kPixels; ++i)
+      of[i] = valuesOf<T, kShared>(pixels[i * kWords], half);
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) {
+      const int j = line - row * kStride; // The line of the kernel.
+      if (j < 0 || j >= kKernel)
         continue;
-      const float2 pixel =
-          toFloats(*reinterpret_cast<const Pair<T> *>(row + int64_t(x) * channels));
-      sums[i].x = fmaf(pixel.x, w.x, sums[i].x);
-      sums[i].y = fmaf(pixel.y, w.y, sums[i].y);
+#pragma unroll
+      for (int k = 0; k < kKernel; ++k) {
+        const float2 w = weights[(j * kKernel + k) * 32];
+#pragma unroll
+        for (int i = 0; i < kStrip; ++i) {
+          sums[row][i].x = fmaf(of[i * kStride + k].x, w.x, sums[row][i].x);
+          sums[row][i].y = fmaf(of[i * kStride + k].y, w.y, sums[row][i].y);
+        }
+      }
     }
   }
 }
 
+/// The same of one row, from pixels in global memory, for any kernel, stride and dilation. `image`
+/// is the word of this thread's channels in the first pixel of an image.
 template <class T>
-__global__ void __launch_bounds__(kImageThreads)
-    depthwiseConv(const __grid_constant__ DepthwiseParameters<T> p) {
-  __shared__ float2 weights[kMaxPixels * 32];
-  griddepLaunchDependents();
-  griddepWait();
-  const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
-  const int firstChannel = int(blockIdx.y) * 64, channel = firstChannel + lane * 2;
-  const int pixels = p.kernel[0] * p.kernel[1];
-  for (int i = int(threadIdx.x); i < pixels * 64; i += int(kImageThreads)) {
-    const int of = i / pixels, at = i - of * pixels;
-    reinterpret_cast<float *>(weights)[at * 64 + of] =
-        firstChannel + of < p.channels ? toFloat(p.w[int64_t(firstChannel + of) * pixels + at])
-                                       : 0.0f;
-  }
-  __syncthreads();
-  const uint32_t strip = blockIdx.x * (kImageThreads / 32) + uint32_t(warp);
-  if (strip >= p.strips || channel >= p.channels)
-    return;
-  // Strips below each other are consecutive.
-  const uint32_t column = p.rows.quotient(strip), image = p.stripsOfRow.quotient(column);
-  const int row = int(strip - column * p.rows.divisor),
-            first = int(column - image * p.stripsOfRow.divisor) * kStrip;
-  const int left = first * p.stride[1] - p.padding[1], top = row * p.stride[0] - p.padding[0];
-  const T *const of = p.image + int64_t(image) * p.height * p.width * p.channels + channel;
-  float2 sums[kStrip] = {};
-  const bool isSquare = p.kernel[0] == p.kernel[1] && p.dilation[0] == 1 && p.dilation[1] == 1 &&
-                        p.stride[0] == p.stride[1];
-  // Of a stride of 1 or 2, so that no two kernels have one form.
-  const int form = isSquare && p.stride[0] <= 2 ? p.kernel[0] * 2 + p.stride[0] : 0;
+__device__ __forceinline__ void addAnyLines(float2 (&sums)[kMaxRows][kStrip], const T *image,
+                                            int top, int left, uint32_t half, const float2 *weights,
+                                            const DepthwiseParameters<T> &p) {
 #pragma unroll 1
   for (int j = 0; j < p.kernel[0]; ++j) {
     const int y = top + j * p.dilation[0];
-    if (y < 0 || y >= p.height)
+    if (uint32_t(y) >= uint32_t(p.height))
       continue;
-    const T *const line = of + int64_t(y) * p.width * p.channels;
-    const float2 *const w = weights + j * p.kernel[1] * 32 + lane;
-    switch (form) {
-    case 7 * 2 + 1:
-      addRow<T, 7, 1>(sums, line, left, p.width, p.channels, w);
-      break;
-    case 5 * 2 + 1:
-      addRow<T, 5, 1>(sums, line, left, p.width, p.channels, w);
-      break;
-    case 3 * 2 + 1:
-      addRow<T, 3, 1>(sums, line, left, p.width, p.channels, w);
-      break;
-    case 1 * 2 + 1:
-      addRow<T, 1, 1>(sums, line, left, p.width, p.channels, w);
-      break;
-    case 3 * 2 + 2:
-      addRow<T, 3, 2>(sums, line, left, p.width, p.channels, w);
-      break;
-    default:
-      addAnyRow<T>(sums, line, left, p.width, p.channels, w, p);
+    const T *const line = image + int64_t(y) * p.width * p.channels;
+#pragma unroll 1
+    for (int k = 0; k < p.kernel[1]; ++k) {
+      const float2 w = weights[(j * p.kernel[1] + k) * 32];
+#pragma unroll
+      for (int i = 0; i < kStrip; ++i) {
+        const int x = left + i * p.stride[1] + k * p.dilation[1];
+        if (uint32_t(x) >= uint32_t(p.width))
+          continue;
+        const auto word = *reinterpret_cast<const uint32_t *>(line + int64_t(x) * p.channels);
+        const float2 pixel =
+            p.perChannel.divisor == 1 ? valuesOf<T, false>(word, 0) : valuesOf<T, true>(word, half);
+        sums[0][i].x = fmaf(pixel.x, w.x, sums[0][i].x);
+        sums[0][i].y = fmaf(pixel.y, w.y, sums[0][i].y);
+      }
     }
   }
-  const float2 bias =
-      p.bias ? toFloats(*reinterpret_cast<const Pair<T> *>(p.bias + channel)) : float2{};
-  const int64_t to =
-      ((int64_t(image) * int(p.rows.divisor) + row) * p.columns + first) * p.channels + channel;
+}
+
+/// Copies the pixels that a CTA's windows read to shared memory, kWords words of each; zeros
+/// outside of the image, and behind its `channels`. `image` is the first pixel's first channel of
+/// those.
+template <class T, int kWords>
+__device__ __forceinline__ void copyPixels(uint32_t *to, const T *image, int top, int left,
+                                           int channels, const DepthwiseParameters<T> &p) {
+  const int lane = int(threadIdx.x) % 32, warps = int(blockDim.x) / 32;
+  const auto copyLines = [&](auto words) {
+    constexpr int kPart = decltype(words)::value, kParts = kWords / kPart; // Of a pixel.
+    constexpr int kStep = 32 / kParts;                                     // Pixels of a warp.
+    const int first = lane / kParts, channel = lane % kParts * kPart * 2;
+    for (int line = int(threadIdx.x) / 32; line < p.lines; line += warps) {
+      const int y = top + line;
+      const bool isInside = uint32_t(y) < uint32_t(p.height) && channel < channels;
+      const uint32_t width = isInside ? uint32_t(p.width) : 0;
+      const T *from = image + (int64_t(y) * p.width + left + first) * p.channels + channel;
+      uint32_t *at = to + (line * p.linePixels + first) * kWords + channel / 2;
+#pragma unroll 4
+      for (int pixel = first; pixel < p.linePixels; pixel += kStep) {
+        const bool isPixel = uint32_t(left + pixel) < width;
+        copyAsync<kPart * 4>(at, isPixel ? from : image, isPixel);
+        from += kStep * p.channels;
+        at += kStep * kWords;
+      }
+    }
+  };
+  if (p.vectors)
+    copyLines(std::integral_constant<int, 4>());
+  else
+    copyLines(std::integral_constant<int, 1>());
+}
+
+/// Copies the weights of a CTA's channels to shared memory, in f32, 64 for each pixel of the
+/// kernel.
+template <class T>
+__device__ __forceinline__ void copyWeights(float *to, int firstChannel,
+                                            const DepthwiseParameters<T> &p) {
+  const int pixels = p.kernel[0] * p.kernel[1];
+  const auto copyParts = [&](auto width) {
+    constexpr int kWidth = decltype(width)::value, kParts = 64 / kWidth;
+#pragma unroll 4
+    for (int i = int(threadIdx.x); i < pixels * kParts; i += int(blockDim.x)) {
+      const int channel = firstChannel + i % kParts * kWidth;
+      float values[kWidth] = {};
+      if (channel < p.results)
+        loadFloats(p.w + i / kParts * p.results + channel, values);
+      storeFloats(to + i * kWidth, values);
+    }
+  };
+  if (p.vectors)
+    copyParts(std::integral_constant<int, 4>());
+  else
+    copyParts(std::integral_constant<int, 2>());
+}
+
+/// Adds up 2 kNumbers numbers over the lanes of a warp whose indices differ in a bit from 2
+/// kNumbers down to 2: each step adds up two lanes' numbers and leaves either lane with half of
+/// them. Lane l is left with number l / 2, in of[0].
+template <int kNumbers> __device__ __forceinline__ void addOverLanes(float (&of)[2 * kStrip]) {
+  const bool isUpper = threadIdx.x & kNumbers * 2;
+#pragma unroll
+  for (int i = 0; i < kNumbers; ++i) {
+    const float given = isUpper ? of[i] : of[i + kNumbers],
+                kept = isUpper ? of[i + kNumbers] : of[i];
+    of[i] = kept + __shfl_xor_sync(0xffffffffu, given, kNumbers * 2);
+  }
+  if constexpr (kNumbers > 1)
+    addOverLanes<kNumbers / 2>(of);
+}
+
+/// Writes the row statistics of a strip's windows, of which each lane has two channels: the sums in
+/// even floats, the sums of squares in odd ones.
+__device__ __forceinline__ void storeStripStatistics(float *to, int groups, int windows,
+                                                     float (&of)[2 * kStrip]) {
+  static_assert(kStrip * 4 == 32); // Four lanes for each window are left with its numbers.
+  const int lane = int(threadIdx.x) % 32, window = lane / 4;
+  addOverLanes<kStrip>(of);
+  const float sum = of[0] + __shfl_xor_sync(0xffffffffu, of[0], 1);
+  if (lane % 2 == 0 && window < windows)
+    to[int64_t(window) * groups * 2 + lane / 2 % 2] = sum;
+}
+
+/// Rounds the sums of a strip and writes its results, from pixel `to` of y on.
+template <class T>
+__device__ __forceinline__ void storeStrip(const float2 (&sums)[kStrip], float2 bias, int64_t to,
+                                           int windows, int channel,
+                                           const DepthwiseParameters<T> &p) {
+  const bool isInside = channel < p.results;
+  const int count = isInside ? windows : 0;
+  const int64_t first = to * p.results + channel;
+  Pair<T> results[kStrip];
+#pragma unroll
+  for (int i = 0; i < kStrip; ++i)
+    results[i] = fromFloats<T>(sums[i].x + bias.x, sums[i].y + bias.y);
+  if (p.residual) {
+    const T *residual = p.residual + first;
+#pragma unroll
+    for (int i = 0; i < kStrip; ++i, residual += p.results)
+      if (i < count)
+        results[i] = __hadd2_rn(results[i], *reinterpret_cast<const Pair<T> *>(residual));
+  }
   withActivation<T>(p.activation, [&](auto activation) {
 #pragma unroll
-    for (int i = 0; i < kStrip; ++i) {
-      if (first + i >= p.columns)
-        break;
-      const int64_t at = to + int64_t(i) * p.channels;
-      Pair<T> result = fromFloats<T>(sums[i].x + bias.x, sums[i].y + bias.y);
-      if (p.residual)
-        result = __hadd2_rn(result, *reinterpret_cast<const Pair<T> *>(p.residual + at));
-      *reinterpret_cast<Pair<T> *>(p.y + at) = activatePair<T>(activation, result);
-    }
+    for (int i = 0; i < kStrip; ++i)
+      results[i] = activatePair<T>(activation, results[i]);
   });
+  T *y = p.y + first;
+#pragma unroll
+  for (int i = 0; i < kStrip; ++i, y += p.results)
+    if (i < count)
+      *reinterpret_cast<Pair<T> *>(y) = results[i];
+  if (!p.statistics)
+    return;
+  float statistics[2 * kStrip];
+#pragma unroll
+  for (int i = 0; i < kStrip; ++i) {
+    const float2 stored = isInside ? toFloats(results[i]) : float2{};
+    statistics[2 * i] = stored.x + stored.y;
+    statistics[2 * i + 1] = stored.x * stored.x + stored.y * stored.y;
+  }
+  const int groups = int(gridDim.y);
+  storeStripStatistics(p.statistics + (to * groups + blockIdx.y) * 2, groups, windows, statistics);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kImageThreads, 2)
+    depthwiseConv(const __grid_constant__ DepthwiseParameters<T> p) {
+  extern __shared__ uint4 memory[];
+  float *const weights = reinterpret_cast<float *>(memory);
+  uint32_t *const pixels = reinterpret_cast<uint32_t *>(weights + p.kernel[0] * p.kernel[1] * 64);
+  griddepLaunchDependents();
+  const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
+  const int firstChannel = int(blockIdx.y) * 64, channel = firstChannel + lane * 2;
+  const uint32_t ofImage = p.across.quotient(blockIdx.x), image = p.down.quotient(ofImage);
+  // The windows of the CTA and of the warp: first row and column.
+  const int tileRow = int(ofImage - image * p.down.divisor) * p.tileRows * p.warpRows,
+            tileColumn = int(blockIdx.x - ofImage * p.across.divisor) * p.tileStrips * kStrip;
+  const int warpStrip = warp / p.tileRows,
+            row = tileRow + (warp - warpStrip * p.tileRows) * p.warpRows,
+            column = tileColumn + warpStrip * kStrip;
+  const T *const first = p.image + int64_t(image) * p.height * p.width * p.channels;
+  const int stride = p.stride[1], kernel = p.kernel[1];
+  if (p.wIsConstant)
+    copyWeights(weights, firstChannel, p);
+  griddepWait();
+  const bool hasForm = p.lines != 0, isShared = p.perChannel.divisor != 1;
+  if (hasForm) {
+    const int of = isShared ? firstChannel / 2 : firstChannel; // Of the images.
+    const int top = tileRow * p.stride[0] - p.padding[0], left = tileColumn * stride - p.padding[1];
+    if (isShared)
+      copyPixels<T, 16>(pixels, first + of, top, left, p.channels - of, p);
+    else
+      copyPixels<T, 32>(pixels, first + of, top, left, p.channels - of, p);
+    commitCopies();
+  }
+  if (!p.wIsConstant)
+    copyWeights(weights, firstChannel, p);
+  const float2 bias = p.bias && channel < p.results
+                          ? toFloats(*reinterpret_cast<const Pair<T> *>(p.bias + channel))
+                          : float2{};
+  waitForCopies<0>();
+  __syncthreads();
+  if (column >= p.columns)
+    return;
+  float2 sums[kMaxRows][kStrip] = {};
+  const float2 *const w = reinterpret_cast<const float2 *>(weights) + lane;
+  if (hasForm) {
+    const int words = isShared ? 16 : 32;
+    const int lineWords = p.linePixels * words;
+    const uint32_t half = halfOf(lane);
+    const uint32_t *const of = pixels + (row - tileRow) * p.stride[0] * lineWords +
+                               (column - tileColumn) * stride * words +
+                               (isShared ? lane / 2 : lane);
+    const auto addRows = [&]<int kKernel, int kStride, bool kShared>() {
+      if (p.warpRows == 1)
+        addLines<T, kKernel, kStride, 1, kShared>(sums, of, lineWords, half, w);
+      else if (kStride == 2 || p.warpRows == 2)
+        addLines<T, kKernel, kStride, 2, kShared>(sums, of, lineWords, half, w);
+      else
+        addLines<T, kKernel, kStride, kMaxRows, kShared>(sums, of, lineWords, half, w);
+    };
+    const auto add = [&]<int kKernel, int kStride>() {
+      if (isShared)
+        addRows.template operator()<kKernel, kStride, true>();
+      else
+        addRows.template operator()<kKernel, kStride, false>();
+    };
+    // Of a stride of 1 or 2, so that no two kernels have one form.
+    switch (kernel * 2 + stride) {
+    case 7 * 2 + 1:
+      add.template operator()<7, 1>();
+      break;
+    case 7 * 2 + 2:
+      add.template operator()<7, 2>();
+      break;
+    case 5 * 2 + 1:
+      add.template operator()<5, 1>();
+      break;
+    case 3 * 2 + 1:
+      add.template operator()<3, 1>();
+      break;
+    default:
+      add.template operator()<3, 2>();
+    }
+  } else if (channel < p.results) {
+    const int of = int(p.perChannel.quotient(uint32_t(channel)));
+    addAnyLines<T>(sums, first + of / 2 * 2, row * p.stride[0] - p.padding[0],
+                   column * stride - p.padding[1], halfOf(of), w, p);
+  }
+  const int windows = min(kStrip, p.columns - column), rows = min(p.warpRows, p.rows - row);
+  int64_t to = (int64_t(image) * p.rows + row) * p.columns + column;
+#pragma unroll 1
+  for (int i = 0; i < rows; ++i, to += p.columns) {
+    storeStrip<T>(sums[0], bias, to, windows, channel, p);
+#pragma unroll
+    for (int next = 1; next < kMaxRows; ++next)
+#pragma unroll
+      for (int window = 0; window < kStrip; ++window)
+        sums[next - 1][window] = sums[next][window];
+  }
 }
 
 template <class T>
 Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &at) {
   const DepthwiseLaunch l = *checkDepthwise(launch, kDTypeOf<T>);
   const ConvWindows &w = l.windows;
-  const int64_t stripsOfRow = (w.result[1] + kStrip - 1) / kStrip;
+  const DepthwiseShape &shape = l.shape;
   DepthwiseParameters<T> p{.image = static_cast<const T *>(at.reads[0]),
                            .w = static_cast<const T *>(at.reads[1]),
                            .bias = static_cast<const T *>(at.reads[2]),
                            .residual = static_cast<const T *>(at.reads[3]),
                            .y = static_cast<T *>(at.writes[0]),
-                           .strips = uint32_t(l.images * w.result[0] * stripsOfRow),
-                           .rows = Divider(uint32_t(w.result[0])),
-                           .stripsOfRow = Divider(uint32_t(stripsOfRow)),
+                           .statistics = static_cast<float *>(at.writes[1]),
+                           .across = Divider(uint32_t(shape.across)),
+                           .down = Divider(uint32_t(shape.down)),
+                           .perChannel = Divider(uint32_t(l.results / l.channels)),
                            .height = int(l.height),
                            .width = int(l.width),
                            .channels = int(l.channels),
+                           .rows = int(w.result[0]),
                            .columns = int(w.result[1]),
+                           .results = int(l.results),
+                           .tileRows = int(shape.tileRows),
+                           .warpRows = int(shape.rows),
+                           .tileStrips = int(shape.tileStrips),
+                           .lines = int(shape.lines),
+                           .linePixels = int(shape.linePixels),
+                           .vectors = l.vectors,
+                           .wIsConstant = at.isConstant(1),
                            .activation = l.activation};
   for (const int i : {0, 1}) {
     p.kernel[i] = int(w.kernel[i]);

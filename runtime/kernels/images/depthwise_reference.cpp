@@ -2,23 +2,24 @@
 #include "runtime/kernels/images/images.h"
 #include "runtime/kernels/pointwise/reference_activations.h"
 #include "runtime/kernels/reference_elements.h"
+#include "runtime/kernels/rowwise/reference_statistics.h"
 
 namespace cgc::reference {
 namespace {
 
 template <class T> void depthwiseConv(const ReferenceArguments &a) {
-  const TensorView &image = a.reads[0], &bias = a.reads[2], &residual = a.reads[3];
+  const TensorView &image = a.reads[0], &weight = a.reads[1], &bias = a.reads[2],
+                   &residual = a.reads[3];
   const ConvWindows w = ConvWindows::of(a.ints);
   const int64_t height = image.sizes[1], width = image.sizes[2], channels = image.sizes[3];
-  const int64_t pixels = w.kernel[0] * w.kernel[1];
-  std::vector<float> weights(pixels * channels), sums(channels);
-  for (int64_t c = 0; c < channels; ++c)
-    for (int64_t i = 0; i < pixels; ++i)
-      weights[i * channels + c] = toFloat(dataOf<T>(a.reads[1])[c * pixels + i]);
-  int64_t at = 0; // The first element of a window's result.
+  const int64_t results = weight.sizes[2], perChannel = results / channels;
+  std::vector<float> sums(results);
+  T *to = resultOf<T>(a.writes[0]);
+  float *const statistics = a.writes[1].data ? resultOf<float>(a.writes[1]) : nullptr;
+  int64_t window = 0;
   for (int64_t i = 0; i < image.sizes[0]; ++i)
     for (int64_t row = 0; row < w.result[0]; ++row)
-      for (int64_t column = 0; column < w.result[1]; ++column, at += channels) {
+      for (int64_t column = 0; column < w.result[1]; ++column, ++window, to += results) {
         std::ranges::fill(sums, 0.0f);
         for (int64_t j = 0; j < w.kernel[0]; ++j)
           for (int64_t k = 0; k < w.kernel[1]; ++k) {
@@ -27,20 +28,22 @@ template <class T> void depthwiseConv(const ReferenceArguments &a) {
             if (y < 0 || y >= height || x < 0 || x >= width)
               continue;
             const T *from = dataOf<T>(image) + ((i * height + y) * width + x) * channels;
-            const float *of = &weights[(j * w.kernel[1] + k) * channels];
-            for (int64_t c = 0; c < channels; ++c)
-              sums[c] += toFloat(from[c]) * of[c];
+            const T *of = dataOf<T>(weight) + (j * w.kernel[1] + k) * results;
+            for (int64_t c = 0; c < results; ++c)
+              sums[c] += toFloat(from[c / perChannel]) * toFloat(of[c]);
           }
-        for (int64_t c = 0; c < channels; ++c) {
+        for (int64_t c = 0; c < results; ++c) {
           sums[c] = rounded<T>(sums[c] + (bias.data ? toFloat(dataOf<T>(bias)[c]) : 0));
           if (residual.data)
-            sums[c] = rounded<T>(sums[c] + toFloat(dataOf<T>(residual)[at + c]));
+            sums[c] = rounded<T>(sums[c] + toFloat(dataOf<T>(residual)[window * results + c]));
         }
         withActivation<T>(Activation(a.ints[0]), [&](auto activation) {
           for (float &value : sums)
             value = activation(value);
         });
-        storeRow(sums.data(), channels, resultOf<T>(a.writes[0]) + at);
+        storeRow(sums.data(), results, to);
+        if (statistics)
+          storeRowStatistics(to, window, results, statistics);
       }
 }
 

@@ -1,4 +1,4 @@
-// Checks launches of depthwise_conv_* and pool_*.
+// Checks launches of depthwise_conv_*, stem_conv_* and pool_*.
 #include "runtime/kernels/images/images.h"
 
 #include "runtime/kernels/kernel_checks.h"
@@ -6,13 +6,14 @@
 namespace cgc {
 namespace {
 
-/// The images and windows of a launch whose result has `channels` of the images.
-Result<ImageLaunch> imagesOf(const LaunchView &launch, DType dtype) {
+/// The images and windows of a launch whose result has `results` channels, by default as many as
+/// the images.
+Result<ImageLaunch> imagesOf(const LaunchView &launch, DType dtype, int64_t results = 0) {
   const OperandView &image = launch.reads[0], &y = launch.writes[0];
-  if (!isDenseOf(image, dtype, elementsOf(image)) || image.sizes.size() != 4 ||
+  if (!image.isPresent() || image.dtype != dtype || image.sizes.size() != 4 ||
       elementsOf(image) == 0 || elementsOf(image) > INT32_MAX)
-    return refuseLaunch("the images have to be dense, [images, height, width, channels], of up to "
-                        "2^31 elements");
+    return refuseLaunch("the images have to be [images, height, width, channels], of up to 2^31 "
+                        "elements");
   const ConvWindows windows = ConvWindows::of(launch.ints);
   constexpr int64_t kMost = 1 << 20; // No product below, or in the kernel, overflows.
   for (const size_t i : {0, 1})
@@ -24,44 +25,108 @@ Result<ImageLaunch> imagesOf(const LaunchView &launch, DType dtype) {
                           "there has to be a window");
   const uint64_t windowsOfAll =
       uint64_t(image.sizes[0]) * uint64_t(windows.result[0]) * uint64_t(windows.result[1]);
-  if (windowsOfAll > INT32_MAX || windowsOfAll * uint64_t(image.sizes[3]) > INT32_MAX ||
-      !isDenseOf(y, dtype, windowsOfAll * uint64_t(image.sizes[3])))
+  const auto channels = uint64_t(results != 0 ? results : image.sizes[3]);
+  if (windowsOfAll > INT32_MAX || channels > INT32_MAX || windowsOfAll * channels > INT32_MAX ||
+      !isDenseOf(y, dtype, windowsOfAll * channels))
     return refuseLaunch("y has to be dense, [images, windows, channels], of up to 2^31 elements");
   return ImageLaunch{image.sizes[0], image.sizes[1], image.sizes[2], image.sizes[3], windows};
+}
+
+/// The same of dense images.
+Result<ImageLaunch> denseImagesOf(const LaunchView &launch, DType dtype, int64_t results = 0) {
+  if (!launch.reads[0].strides.empty())
+    return refuseLaunch("the images have to be dense, [images, height, width, channels]");
+  return imagesOf(launch, dtype, results);
+}
+
+Status checkActivation(const LaunchView &launch) {
+  return launch.ints[0] < 0 || launch.ints[0] >= kNumActivations
+             ? refuseLaunch("there is no such activation")
+             : Status::ok();
 }
 
 } // namespace
 
 Result<DepthwiseLaunch> checkDepthwise(const LaunchView &launch, DType dtype) {
-  CGC_ASSIGN_OR_RETURN(const ImageLaunch images, imagesOf(launch, dtype));
+  const OperandView &w = launch.reads[1], &bias = launch.reads[2], &residual = launch.reads[3],
+                    &y = launch.writes[0], &statistics = launch.writes[1];
+  if (w.sizes.size() != 3 || w.sizes[2] < 2 || w.sizes[2] % 2 != 0)
+    return refuseLaunch("w has to be [kernel height, kernel width, results], with an even number "
+                        "of results");
+  const int64_t results = w.sizes[2];
+  CGC_ASSIGN_OR_RETURN(const ImageLaunch images, denseImagesOf(launch, dtype, results));
   const ConvWindows &windows = images.windows;
-  const int64_t pixels = windows.kernel[0] * windows.kernel[1];
-  if (images.channels % 2 != 0 || pixels > 121)
+  const int64_t pixels = windows.kernel[0] * windows.kernel[1],
+                perChannel = results / images.channels;
+  if (images.channels % 2 != 0 || pixels > kDepthwiseMaxPixels)
     return refuseLaunch(
         "there has to be an even number of channels, and a window of up to 11 x 11");
-  const OperandView &w = launch.reads[1], &bias = launch.reads[2], &residual = launch.reads[3];
-  if (!isDenseOf(w, dtype, uint64_t(images.channels * pixels)))
-    return refuseLaunch("w has to be dense, [channels, kernel height, kernel width]");
-  if (!isAbsentOrDenseOf(bias, dtype, uint64_t(images.channels)))
-    return refuseLaunch("bias has to be dense, with one element for each channel");
-  if (!isAbsentOrDenseOf(residual, dtype, elementsOf(launch.writes[0])))
+  if (results % images.channels != 0 || (perChannel != 1 && perChannel % 2 != 0))
+    return refuseLaunch("each channel has to have one result or an even number of them");
+  if (w.sizes[0] != windows.kernel[0] || !isDenseOf(w, dtype, uint64_t(results * pixels)))
+    return refuseLaunch("w has to be dense, [kernel height, kernel width, results]");
+  if (!isAbsentOrDenseOf(bias, dtype, uint64_t(results)))
+    return refuseLaunch("bias has to be dense, with one element for each result");
+  if (!isAbsentOrDenseOf(residual, dtype, elementsOf(y)))
     return refuseLaunch("the residual has to be dense, of as many elements as y");
-  for (const OperandView *of : {&launch.reads[0], &bias, &residual, &launch.writes[0]})
+  for (const OperandView *of : {&launch.reads[0], &w, &bias, &residual, &y})
     if (!isAligned(*of, 4))
       return refuseLaunch("all tensors have to begin at multiples of 4 bytes");
-  if (launch.ints[0] < 0 || launch.ints[0] >= kNumActivations)
-    return refuseLaunch("there is no such activation");
-  const auto grid = depthwiseGrid(images.images, windows, images.channels);
-  if (launch.grid[0] != grid[0] || launch.grid[1] != grid[1] || launch.grid[2] != 1 ||
-      launch.block[0] != kImageThreads || launch.block[1] != 1 || launch.block[2] != 1 ||
-      launch.sharedBytes != 0 || grid[1] > 65535)
-    return refuseLaunch("the grid has to be depthwiseGrid(), the block {256, 1, 1}, without shared "
-                        "memory");
-  return DepthwiseLaunch{images, Activation(launch.ints[0])};
+  if (statistics.isPresent() &&
+      !isRowStatisticsOf(statistics, elementsOf(y) / uint64_t(results), results))
+    return refuseLaunch("row statistics have to be dense, two f32 for each 64 columns of a row");
+  CGC_TRY(checkActivation(launch));
+  const auto shape = DepthwiseShape::of(images.images, windows, images.channels, results);
+  if (launch.grid[0] != uint64_t(shape.grid[0]) || launch.grid[1] != uint64_t(shape.grid[1]) ||
+      launch.grid[2] != 1 || launch.block[0] != shape.threads || launch.block[1] != 1 ||
+      launch.block[2] != 1 || launch.sharedBytes != shape.sharedBytes || shape.grid[1] > 65535)
+    return refuseLaunch("grid, block and shared memory have to be those of DepthwiseShape");
+  const bool vectors = hasVectorRows(launch.reads[0], images.channels) && hasVectorRows(w, results);
+  return DepthwiseLaunch{images, shape, results, vectors, Activation(launch.ints[0])};
+}
+
+Result<StemLaunch> checkStem(const LaunchView &launch, DType dtype) {
+  const OperandView &image = launch.reads[0], &w = launch.reads[1], &bias = launch.reads[2];
+  if (w.sizes.size() != 4 || w.sizes[0] < 8 || w.sizes[0] % 8 != 0)
+    return refuseLaunch("w has to be [results, kernel height, kernel width, channels], with a "
+                        "multiple of 8 results");
+  const int64_t results = w.sizes[0];
+  CGC_ASSIGN_OR_RETURN(const ImageLaunch images, imagesOf(launch, dtype, results));
+  const ConvWindows &windows = images.windows;
+  const StemShape shape = StemShape::of(windows, images.channels);
+  if (images.channels > kStemMaxK || shape.k > kStemMaxK ||
+      shape.sharedBytes() > kStemMaxSharedBytes)
+    return refuseLaunch("a result has to be a sum of up to 256 products, and the windows of a CTA "
+                        "have to fit into shared memory");
+  if (w.sizes[1] != windows.kernel[0] || w.sizes[2] != windows.kernel[1] ||
+      w.sizes[3] != images.channels || !isDenseOf(w, dtype, uint64_t(results * shape.k)))
+    return refuseLaunch("w has to be dense, [results, kernel height, kernel width, channels]");
+  if (!isAbsentOrDenseOf(bias, dtype, uint64_t(results)))
+    return refuseLaunch("bias has to be dense, with one element for each result");
+  if (!isAligned(bias, 16) || !isAligned(launch.writes[0], 16))
+    return refuseLaunch("bias and y have to begin at multiples of 16 bytes");
+  CGC_TRY(checkActivation(launch));
+  const auto grid = shape.grid(images.images, results);
+  if (launch.grid[0] != uint64_t(grid[0]) || launch.grid[1] != uint64_t(grid[1]) ||
+      launch.grid[2] != 1 || launch.block[0] != kImageThreads || launch.block[1] != 1 ||
+      launch.block[2] != 1 || launch.sharedBytes != uint64_t(shape.sharedBytes()) ||
+      grid[1] > 65535)
+    return refuseLaunch("the grid has to be StemShape::grid(), the block {256, 1, 1}, with "
+                        "StemShape::sharedBytes()");
+  StemLaunch checked{images, {}, results, false, Activation(launch.ints[0])};
+  int64_t dense = 1;
+  for (size_t i = 4; i-- > 0; dense *= image.sizes[i])
+    checked.strides[i] = image.strides.empty() ? dense : image.strides[i];
+  const auto isWhole = [](int64_t elements) { return elements % 8 == 0; };
+  checked.vectors =
+      checked.strides[2] == 1 && isWhole(images.width) && isAligned(image, 16) &&
+      std::ranges::all_of(std::array{checked.strides[0], checked.strides[1], checked.strides[3]},
+                          isWhole);
+  return checked;
 }
 
 Result<PoolLaunch> checkPool(const LaunchView &launch, DType dtype) {
-  CGC_ASSIGN_OR_RETURN(const ImageLaunch images, imagesOf(launch, dtype));
+  CGC_ASSIGN_OR_RETURN(const ImageLaunch images, denseImagesOf(launch, dtype));
   const PoolNumbers numbers = PoolNumbers::of(launch.ints);
   if (numbers.kind < 0 || numbers.kind > int64_t(PoolKind::Max) || numbers.countsPadding < 0 ||
       numbers.countsPadding > 1 || numbers.divisor < INT32_MIN || numbers.divisor > INT32_MAX)
@@ -77,6 +142,8 @@ Result<PoolLaunch> checkPool(const LaunchView &launch, DType dtype) {
 
 CGC_KERNEL_CHECK(depthwise_conv_f16, checkDepthwise, DType::F16)
 CGC_KERNEL_CHECK(depthwise_conv_bf16, checkDepthwise, DType::BF16)
+CGC_KERNEL_CHECK(stem_conv_f16, checkStem, DType::F16)
+CGC_KERNEL_CHECK(stem_conv_bf16, checkStem, DType::BF16)
 CGC_FLOAT_KERNEL_CHECKS(pool, checkPool)
 
 } // namespace cgc

@@ -1,5 +1,5 @@
-// depthwise_conv_* and pool_*: the launch shapes and the checks. Images are dense, [images, height,
-// width, channels].
+// depthwise_conv_*, stem_conv_* and pool_*: the launch shapes and the checks. Images are dense,
+// [images, height, width, channels], but for those of stem_conv, which may have any strides.
 #pragma once
 
 #include "runtime/kernels/conv_windows.h"
@@ -11,18 +11,67 @@
 namespace cgc {
 
 inline constexpr uint32_t kImageThreads = 256;
-/// Windows along x that a warp of depthwise_conv computes, each for 64 channels.
-inline constexpr int64_t kDepthwiseStrip = 8;
+/// Windows along x that a warp of depthwise_conv computes, each for 64 channels of the result; and
+/// the most rows of them.
+inline constexpr int64_t kDepthwiseStrip = 8, kDepthwiseMaxRows = 4;
+/// Pixels of the largest window of depthwise_conv.
+inline constexpr int64_t kDepthwiseMaxPixels = 121;
 
-/// The grid of depthwise_conv: groups of eight strips, and groups of 64 channels.
-constexpr std::array<uint32_t, 2> depthwiseGrid(int64_t images, const ConvWindows &windows,
-                                                int64_t channels) {
-  const int64_t strips =
-      images * windows.result[0] * ((windows.result[1] + kDepthwiseStrip - 1) / kDepthwiseStrip);
-  constexpr int64_t kWarps = kImageThreads / 32;
-  return {static_cast<uint32_t>((strips + kWarps - 1) / kWarps),
-          static_cast<uint32_t>((channels + 63) / 64)};
-}
+/// How a launch of depthwise_conv divides its windows: a warp has `rows` rows of a strip, a CTA
+/// `tileRows` such warps below each other for each of `tileStrips` strips.
+struct DepthwiseShape {
+  int64_t rows, tileRows, tileStrips;
+  bool hasForm;         ///< The kernel has unrolled code, which reads pixels in shared memory.
+  int64_t across, down; ///< CTAs of an image.
+  /// With hasForm: the pixels that the windows of a CTA read, and the channels of each.
+  int64_t lines = 0, linePixels = 0, channels = 0;
+  std::array<int64_t, 2> grid; ///< CTAs of all images, and groups of 64 channels of the result.
+  uint32_t threads, sharedBytes;
+
+  static constexpr DepthwiseShape of(int64_t images, const ConvWindows &w, int64_t channels,
+                                     int64_t results) {
+    constexpr int64_t kWarps = kImageThreads / 32;
+    constexpr int64_t kFewWarps = 2048; // About 16 for each SM of a large GPU.
+    const auto parts = [](int64_t of, int64_t size) { return (of + size - 1) / size; };
+    const bool isSquare = w.kernel[0] == w.kernel[1] && w.stride[0] == w.stride[1] &&
+                          w.dilation == std::array<int64_t, 2>{1, 1};
+    const int64_t strips = parts(w.result[1], kDepthwiseStrip), groups = parts(results, 64);
+    DepthwiseShape shape{};
+    shape.hasForm = isSquare && results <= 2 * channels && w.kernel[0] % 2 == 1 &&
+                    w.kernel[0] > 1 && w.kernel[0] <= 7 &&
+                    w.stride[0] <= (w.kernel[0] == 5 ? 1 : 2);
+    const auto warps = [&](int64_t rows) {
+      return images * groups * strips * parts(w.result[0], rows);
+    };
+    // A line's pixels serve several rows. But with little work, warps have few rows and CTAs few
+    // warps, so that all SMs have some. With a stride of 2, a CTA reads four times as many pixels.
+    const bool isSmall = warps(2) < kFewWarps, hasStride = w.stride[0] > 1;
+    shape.rows = !shape.hasForm || isSmall                           ? 1
+                 : hasStride || warps(kDepthwiseMaxRows) < kFewWarps ? 2
+                                                                     : kDepthwiseMaxRows;
+    const int64_t most = warps(1) < kFewWarps || hasStride ? kWarps / 2 : kWarps;
+    shape.tileStrips = isSmall || strips == 1 || hasStride ? 1 : 2;
+    // As many rows for each CTA of a column of them.
+    const int64_t rows = parts(w.result[0], shape.rows);
+    shape.down = parts(rows, most / shape.tileStrips);
+    shape.tileRows = parts(rows, shape.down);
+    shape.across = parts(strips, shape.tileStrips);
+    shape.threads = uint32_t(32 * shape.tileRows * shape.tileStrips);
+    shape.grid = {images * shape.across * shape.down, groups};
+    int64_t bytes = w.kernel[0] * w.kernel[1] * 64 * 4; // Weights in f32.
+    if (shape.hasForm) {
+      const auto extent = [&](int64_t windows) {
+        return (windows - 1) * w.stride[0] + w.kernel[0];
+      };
+      shape.lines = extent(shape.rows * shape.tileRows);
+      shape.linePixels = extent(kDepthwiseStrip * shape.tileStrips);
+      shape.channels = 64 / (results / channels);
+      bytes += shape.lines * shape.linePixels * shape.channels * 2;
+    }
+    shape.sharedBytes = uint32_t(bytes);
+    return shape;
+  }
+};
 
 /// CTAs of pool for a result of this many elements. The kernel is correct with any number, because
 /// it loops over the grid.
@@ -40,9 +89,65 @@ struct ImageLaunch {
 
 /// A checked launch of depthwise_conv.
 struct DepthwiseLaunch : ImageLaunch {
+  DepthwiseShape shape;
+  int64_t results; ///< Channels of y, a multiple of those of the images.
+  bool vectors;    ///< Images and w are read 16 bytes at a time.
   Activation activation;
 };
 Result<DepthwiseLaunch> checkDepthwise(const LaunchView &launch, DType dtype);
+
+/// What the threads of a CTA of stem_conv compute: kStemLines lines of kStemColumns windows, of
+/// kStemChannels channels.
+inline constexpr int64_t kStemLines = kImageThreads / 32, kStemColumns = 32, kStemChannels = 64;
+/// Products of a step of stem_conv, and elements behind each row of weights in shared memory, which
+/// spread the rows over its banks.
+inline constexpr int64_t kStemK = 16, kStemPad = 8;
+/// The most products of a result.
+inline constexpr int64_t kStemMaxK = 256;
+/// Shared memory that a CTA has on each GPU since sm_80, in bytes, so that two CTAs fit on an SM of
+/// most.
+inline constexpr int64_t kStemMaxSharedBytes = 80 << 10;
+
+/// The work of a launch of stem_conv.
+struct StemShape {
+  int64_t k; ///< Products of a result.
+  /// What the windows of a CTA read of a channel: lines of whole vectors of 8, which may begin up
+  /// to 7 pixels before the first window.
+  int64_t lines, linePixels;
+  int64_t pixels;       ///< What they read of all channels.
+  int64_t across, down; ///< CTAs of an image.
+
+  static constexpr StemShape of(const ConvWindows &w, int64_t channels) {
+    const auto extent = [&](size_t i, int64_t windows) {
+      return (windows - 1) * w.stride[i] + (w.kernel[i] - 1) * w.dilation[i] + 1;
+    };
+    const int64_t lines = extent(0, kStemLines),
+                  linePixels = (extent(1, kStemColumns) + 14) / 8 * 8;
+    return {w.kernel[0] * w.kernel[1] * channels,
+            lines,
+            linePixels,
+            channels * lines * linePixels,
+            (w.result[1] + kStemColumns - 1) / kStemColumns,
+            (w.result[0] + kStemLines - 1) / kStemLines};
+  }
+  constexpr int64_t paddedK() const { return (k + kStemK - 1) / kStemK * kStemK; }
+  /// Bytes of weights, of the places of products, and of pixels.
+  constexpr int64_t sharedBytes() const {
+    return kStemChannels * (paddedK() + kStemPad) * 2 + paddedK() * 4 + pixels * 2;
+  }
+  /// The grid for y with this many channels.
+  constexpr std::array<int64_t, 2> grid(int64_t images, int64_t results) const {
+    return {images * across * down, (results + kStemChannels - 1) / kStemChannels};
+  }
+};
+/// A checked launch of stem_conv.
+struct StemLaunch : ImageLaunch {
+  std::array<int64_t, 4> strides; ///< Of the images, in elements.
+  int64_t results;                ///< Channels of y.
+  bool vectors;                   ///< Lines of the images are read 16 bytes at a time.
+  Activation activation;
+};
+Result<StemLaunch> checkStem(const LaunchView &launch, DType dtype);
 
 enum class PoolKind : uint8_t { Average, Max };
 /// The first numbers of a launch of pool, before the windows.

@@ -7,11 +7,18 @@
 
 namespace cgc::device {
 
-/// Starts a copy of 16 bytes to shared memory, of zeros if not `valid`.
+/// Starts a copy of 16 or 4 bytes to shared memory, of zeros if not `valid`.
+template <int kBytes = 16>
 __device__ inline void copyAsync(void *to, const void *from, bool valid) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(sharedAddress(to)), "l"(from),
-               "r"(valid ? 16 : 0)
-               : "memory");
+  static_assert(kBytes == 16 || kBytes == 4);
+  if constexpr (kBytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(sharedAddress(to)),
+                 "l"(from), "r"(valid ? 16 : 0)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(sharedAddress(to)), "l"(from),
+                 "r"(valid ? 4 : 0)
+                 : "memory");
 }
 
 // Completion by groups of copies.

@@ -1,4 +1,4 @@
-// Checks of conv, depthwise_conv and pool refuse launches that would access memory outside their
+// Checks of conv, depthwise_conv, stem_conv and pool refuse launches that would access memory outside their
 // tensors, or that TMA cannot describe. Needs no GPU.
 #include "runtime/kernels/gemm/gemm.h"
 #include "runtime/kernels/images/images.h"
@@ -76,16 +76,31 @@ TEST(CheckImages, Conv) {
 }
 
 Launch depthwise() {
-  const auto grid = depthwiseGrid(2, kWindows, 72);
+  const auto shape = DepthwiseShape::of(2, kWindows, 72, 144);
   return {.kernel = "depthwise_conv_f16",
-          .grid = {grid[0], grid[1], 1},
-          .block = {kImageThreads, 1, 1},
-          .sharedBytes = 0,
+          .grid = {uint32_t(shape.grid[0]), uint32_t(shape.grid[1]), 1},
+          .block = {shape.threads, 1, 1},
+          .sharedBytes = shape.sharedBytes,
           .reads = {{kAddress, {2, 8, 8, 72}},
-                    {kAddress, {72, 3, 3, 1}},
-                    {kAddress, {72}},
-                    {kAddress, {2, 4, 8, 72}}},
-          .writes = {{kAddress, {2, 4, 8, 72}}},
+                    {kAddress, {3, 3, 144}},
+                    {kAddress, {144}},
+                    {kAddress, {2, 4, 8, 144}}},
+          .writes = {{kAddress, {2, 4, 8, 144}}, {kAddress, {64, 3, 2}, {}, DType::F32}},
+          .ints = withWindows({int64_t(Activation::Relu)})};
+}
+
+/// Images whose lines are dense.
+Launch stem() {
+  const StemShape shape = StemShape::of(kWindows, 3);
+  const auto grid = shape.grid(2, 24);
+  return {.kernel = "stem_conv_f16",
+          .grid = {uint32_t(grid[0]), uint32_t(grid[1]), 1},
+          .block = {kImageThreads, 1, 1},
+          .sharedBytes = uint32_t(shape.sharedBytes()),
+          .reads = {{kAddress, {2, 8, 8, 3}, {192, 8, 1, 64}},
+                    {kAddress, {24, 3, 3, 3}},
+                    {kAddress, {24}}},
+          .writes = {{kAddress, {2, 4, 8, 24}}},
           .ints = withWindows({int64_t(Activation::Relu)})};
 }
 
@@ -99,9 +114,9 @@ Launch pool() {
           .ints = withWindows({0, 1, 0})};
 }
 
-/// What both refuse.
+/// What all refuse.
 std::vector<Refusal> refusalsOfImages() {
-  const std::string images = "the images have to be dense",
+  const std::string images = "the images have to be",
                     extents = "have to be of up to 1024, and there has to be a window",
                     y = "y has to be dense, [images, windows, channels]";
   std::vector<Refusal> refusals = {
@@ -110,14 +125,13 @@ std::vector<Refusal> refusalsOfImages() {
       {[](Launch &l) { l.reads[0].sizes[0] = 0; }, images},
       {[](Launch &l) { l.reads[0].sizes = {1, 1 << 15, 1 << 15, 2}; }, images},
       {[](Launch &l) { l.reads[0].dtype = DType::BF16; }, images},
-      {[](Launch &l) { l.reads[0].strides = {4608, 72, 576, 1}; }, images},
       {[](Launch &l) { l.writes[0].sizes[1] = 3; }, y},
       {[](Launch &l) { l.writes[0].strides = {2304, 72, 288, 1}; }, y},
       {window(8, 5), y},
       {window(9, 1 << 20), y},
-      {[](Launch &l) { l.block[0] = 128; }, "the block {256, 1, 1}"},
-      {[](Launch &l) { l.grid[2] = 2; }, "the grid has to be"},
-      {[](Launch &l) { l.sharedBytes = 16; }, "without shared memory"},
+      {[](Launch &l) { l.block[0] = 96; }, "grid"},
+      {[](Launch &l) { l.grid[2] = 2; }, "grid"},
+      {[](Launch &l) { l.sharedBytes += 16; }, "hared"},
   };
   for (const size_t i : {0, 1, 2, 3, 6, 7, 8, 9})
     for (const int64_t bad : {int64_t(0), int64_t(-1), INT64_MAX})
@@ -131,22 +145,52 @@ std::vector<Refusal> refusalsOfImages() {
 TEST(CheckImages, DepthwiseConv) {
   std::vector<Refusal> refusals = refusalsOfImages();
   for (const Refusal &more : std::vector<Refusal>{
-           {[](Launch &l) { l.reads[1].sizes[0] = 64; }, "w has to be dense"},
+           {[](Launch &l) { l.reads[0].strides = {4608, 72, 576, 1}; }, "images have to be dense"},
+           {[](Launch &l) { l.reads[0].sizes[3] = 144 / 3; }, "one result or an even number"},
+           {[](Launch &l) { l.reads[0].sizes[3] = 9; }, "an even number of channels"},
+           {[](Launch &l) { l.reads[1].sizes[0] = 2; }, "w has to be dense"},
+           {[](Launch &l) { l.reads[1].sizes[2] = 143; }, "an even number of results"},
+           {[](Launch &l) { l.reads[1].sizes = {3, 3 * 144}; }, "an even number of results"},
+           {[](Launch &l) { l.reads[1].strides = {1, 3, 9}; }, "w has to be dense"},
            {[](Launch &l) { l.reads[2].sizes[0] = 64; }, "bias has to be dense"},
            {[](Launch &l) { l.reads[3].sizes[0] = 1; }, "the residual has to be dense"},
            {[](Launch &l) { l.reads[3].address += 2; }, "multiples of 4 bytes"},
+           {[](Launch &l) { l.writes[1].sizes[1] = 2; }, "row statistics have to be dense"},
            {[](Launch &l) { l.ints[0] = kNumActivations; }, "there is no such activation"},
-           {[](Launch &l) { l.grid[1] = 1; }, "the grid has to be depthwiseGrid()"},
-           {[](Launch &l) { l.grid[0] += 1; }, "the grid has to be depthwiseGrid()"},
+           {[](Launch &l) { l.grid[1] = 1; }, "those of DepthwiseShape"},
+           {[](Launch &l) { l.grid[0] += 1; }, "those of DepthwiseShape"},
            {window(0, 50), "a window of up to 11 x 11"},
        })
     refusals.push_back(more);
   expectRefusals(depthwise(), refusals);
 }
 
+TEST(CheckImages, StemConv) {
+  std::vector<Refusal> refusals = refusalsOfImages();
+  for (const Refusal &more : std::vector<Refusal>{
+           {[](Launch &l) { l.reads[1].sizes[3] = 4; }, "w has to be dense"},
+           {[](Launch &l) { l.reads[1].sizes[0] = 20; }, "a multiple of 8 results"},
+           {[](Launch &l) { l.reads[1].sizes = {24, 27}; }, "a multiple of 8 results"},
+           {[](Launch &l) { l.reads[1].strides = {1, 24, 72, 216}; }, "w has to be dense"},
+           {[](Launch &l) { l.reads[0].sizes[3] = 4; }, "w has to be dense"},
+           {[](Launch &l) { l.reads[0].sizes[3] = 64; }, "up to 256 products"},
+           {[](Launch &l) { l.reads[2].sizes[0] = 64; }, "bias has to be dense"},
+           {[](Launch &l) { l.reads[2].address += 8; }, "multiples of 16 bytes"},
+           {[](Launch &l) { l.writes[0].address += 8; }, "multiples of 16 bytes"},
+           {[](Launch &l) { l.ints[0] = kNumActivations; }, "there is no such activation"},
+           {[](Launch &l) { l.grid[1] = 2; }, "StemShape::grid()"},
+           {[](Launch &l) { l.grid[0] += 1; }, "StemShape::grid()"},
+           {window(0, 50), "up to 256 products"},
+           {window(2, 100), "fit into shared memory"},
+       })
+    refusals.push_back(more);
+  expectRefusals(stem(), refusals);
+}
+
 TEST(CheckImages, Pool) {
   std::vector<Refusal> refusals = refusalsOfImages();
   for (const Refusal &more : std::vector<Refusal>{
+           {[](Launch &l) { l.reads[0].strides = {4608, 72, 576, 1}; }, "images have to be dense"},
            {[](Launch &l) { l.ints[0] = 2; }, "there is no such pool"},
            {[](Launch &l) { l.ints[1] = -1; }, "there is no such pool"},
            {[](Launch &l) { l.ints[2] = INT64_C(1) << 40; }, "there is no such pool"},
