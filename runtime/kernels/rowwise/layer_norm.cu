@@ -38,6 +38,35 @@ template <int Size, class T> __device__ void loadChunk(const T *from, float (&va
   }
 }
 
+/// Adds the elements to `total`, one after the other.
+template <int Size> __device__ void addSum(float &total, const float (&values)[Size]) {
+#pragma unroll
+  for (int i = 0; i < Size; ++i)
+    total += values[i];
+}
+/// Adds the squares of the elements' distances to the mean to `squares`, one after the other.
+template <int Size>
+__device__ void addSquares(float &squares, const float (&values)[Size], float mean) {
+#pragma unroll
+  for (int i = 0; i < Size; ++i)
+    squares += (values[i] - mean) * (values[i] - mean);
+}
+/// Turns values of x into those of the sum of x and the addend `more`, rounded to T.
+template <class T, int Size>
+__device__ void addRounded(float (&values)[Size], const float (&more)[Size]) {
+#pragma unroll
+  for (int i = 0; i < Size; ++i)
+    values[i] = toFloat(fromFloat<T>(values[i] + more[i]));
+}
+/// Turns values of x into those of y. `factor` and `summand` are parts of weight and bias.
+template <int Size>
+__device__ void normalize(float (&values)[Size], float mean, float scale,
+                          const float (&factor)[Size], const float (&summand)[Size]) {
+#pragma unroll
+  for (int i = 0; i < Size; ++i)
+    values[i] = (values[i] - mean) * scale * factor[i] + summand[i];
+}
+
 /// The addresses of one row.
 template <class T> struct RowOf {
   const T *x, *addend;
@@ -60,9 +89,7 @@ template <class T> struct RowOf {
       return;
     float more[Size];
     loadChunk(addend + column, more);
-#pragma unroll
-    for (int i = 0; i < Size; ++i)
-      values[i] = toFloat(fromFloat<T>(values[i] + more[i]));
+    addRounded<T>(values, more);
   }
 };
 
@@ -105,26 +132,18 @@ template <class T, class W> __device__ void normalizeCached(const LayerNormParam
     });
     fetch(row + step);
     forChunks([&](int k, int column) {
-#pragma unroll
-      for (int i = 0; i < kSize; ++i)
-        total += values[k][i];
+      addSum(total, values[k]);
       if (at.sum)
         storeFloats<kSize>(at.sum + column, values[k]);
     });
     const float mean = warpSum(total) / static_cast<float>(p.columns);
-    forChunks([&](int k, int) {
-#pragma unroll
-      for (int i = 0; i < kSize; ++i)
-        squares += (values[k][i] - mean) * (values[k][i] - mean);
-    });
+    forChunks([&](int k, int) { addSquares(squares, values[k], mean); });
     const float scale = rsqrtf(warpSum(squares) / static_cast<float>(p.columns) + p.eps);
     forChunks([&](int k, int column) {
       float factor[kSize], summand[kSize];
       loadChunk(weight + column, factor);
       loadChunk(bias + column, summand);
-#pragma unroll
-      for (int i = 0; i < kSize; ++i)
-        values[k][i] = (values[k][i] - mean) * scale * factor[i] + summand[i];
+      normalize(values[k], mean, scale, factor, summand);
       storeFloats<kSize>(at.y + column, values[k]);
     });
     // All lanes of a warp call storeRowStatistics().
@@ -154,16 +173,12 @@ __device__ void normalizeStreamed(const LayerNormParameters<T, W> &p) {
     float values[Size], total = 0, squares = 0;
     forChunks([&](int64_t column) {
       at.load(column, values);
-#pragma unroll
-      for (int i = 0; i < Size; ++i)
-        total += values[i];
+      addSum(total, values);
     });
     const float mean = warpSum(total) / static_cast<float>(p.columns);
     forChunks([&](int64_t column) {
       at.load(column, values);
-#pragma unroll
-      for (int i = 0; i < Size; ++i)
-        squares += (values[i] - mean) * (values[i] - mean);
+      addSquares(squares, values, mean);
     });
     const float scale = rsqrtf(warpSum(squares) / static_cast<float>(p.columns) + p.eps);
     forChunks([&](int64_t column) {
