@@ -38,6 +38,17 @@ template <int Size, class T> __device__ void loadChunk(const T *from, float (&va
   }
 }
 
+/// 16 bytes of a row, as they are loaded. A `Vector<T>` would be taken apart into elements, and so
+/// waited for, at once: __half and __nv_bfloat16 have copy constructors.
+template <class T> __device__ uint4 loadBits(const T *from) {
+  return *reinterpret_cast<const uint4 *>(from);
+}
+template <class T> __device__ void toFloats(const uint4 &bits, float (&values)[Vector<T>::kSize]) {
+#pragma unroll
+  for (int i = 0; i < Vector<T>::kSize; ++i)
+    values[i] = toFloat(reinterpret_cast<const T *>(&bits)[i]);
+}
+
 /// Adds the elements to `total`, one after the other.
 template <int Size> __device__ void addSum(float &total, const float (&values)[Size]) {
 #pragma unroll
@@ -115,19 +126,17 @@ template <class T, class W> __device__ void normalizeCached(const LayerNormParam
   const int64_t step = int64_t(gridDim.x) * kLayerNormRows;
   int64_t row = int64_t(blockIdx.x) * kLayerNormRows + threadIdx.x / 32;
   // Loads the next row while this one is normalized.
-  Vector<T> next[kChunks];
+  uint4 next[kChunks];
   const auto fetch = [&](int64_t from) {
     if (from < p.rows)
-      forChunks([&](int k, int column) { next[k] = loadVector(p.x + from * p.columns + column); });
+      forChunks([&](int k, int column) { next[k] = loadBits(p.x + from * p.columns + column); });
   };
   fetch(row);
   for (; row < p.rows; row += step) {
     const RowOf<T> at(p, row);
     float values[kChunks][kSize], total = 0, squares = 0;
     forChunks([&](int k, int column) {
-#pragma unroll
-      for (int i = 0; i < kSize; ++i)
-        values[k][i] = toFloat(next[k].v[i]);
+      toFloats<T>(next[k], values[k]);
       at.add(column, values[k]);
     });
     fetch(row + step);
