@@ -1,4 +1,5 @@
-// layer_norm_* and add_layer_norm_*: one warp for each row, mean and variance in f32 in two passes.
+// layer_norm_* and add_layer_norm_*: one warp for each row, or for several short rows; mean and
+// variance in f32 in two passes.
 #include "runtime/kernels/rowwise/layer_norm.h"
 
 #include "runtime/kernels/device.cuh"
@@ -12,6 +13,9 @@ using namespace device;
 
 /// The most elements of a row that a lane keeps in registers.
 constexpr int kCached = kLayerNormCached / 32;
+
+/// The loads of short rows that a lane has in flight.
+constexpr int kLoadsAhead = 4;
 
 /// T is the type of x, addend, sum and y; W that of weight and bias.
 template <class T, class W> struct LayerNormParameters {
@@ -168,6 +172,112 @@ template <class T, class W> __device__ void normalizeCached(const LayerNormParam
   }
 }
 
+/// The sum of `value` over each `Lanes` consecutive lanes, in each of them. All lanes of a warp
+/// call it.
+template <int Lanes> __device__ float sumOfLanes(float value) {
+#pragma unroll
+  for (int offset = Lanes / 2; offset > 0; offset /= 2)
+    value += __shfl_xor_sync(0xffffffffu, value, offset);
+  return value;
+}
+
+/// Normalizes rows of at most `Lanes` vectors: each `Lanes` consecutive lanes of a warp take a row
+/// of their own, each lane a vector of it. Weight and bias of the vector stay in registers. `Adds`:
+/// there is an addend.
+template <int Lanes, bool Adds, class T, class W>
+__device__ void normalizeShort(const LayerNormParameters<T, W> &p) {
+  constexpr int kSize = Vector<T>::kSize, kAhead = Adds ? kLoadsAhead / 2 : kLoadsAhead;
+  constexpr int kRows = 32 / Lanes; // Rows of a warp at a time.
+  const int column = threadIdx.x % Lanes * kSize;
+  const bool inside = column < p.columns;
+  // The first row of the warp. It is the same in all lanes, so that they leave the loop together.
+  int64_t first = (int64_t(blockIdx.x) * kLayerNormRows + threadIdx.x / 32) * kRows;
+  const int64_t row = first + threadIdx.x % 32 / Lanes;
+  const int64_t step = int64_t(gridDim.x) * kLayerNormRows * kRows;
+  // Positions in x, sum and y. Those of lanes that are not inside are behind the last element.
+  const int64_t elements = p.rows * p.columns, stride = step * p.columns;
+  int64_t at = inside ? row * p.columns + column : elements, atAhead = at;
+  int64_t addendRow = 0, addendStep = 0;
+  if constexpr (Adds) {
+    addendRow = row % p.addendRows;
+    addendStep = step % p.addendRows;
+  }
+  if (!p.parametersAreConstant)
+    griddepWait();
+  float factor[kSize], summand[kSize];
+#pragma unroll
+  for (int i = 0; i < kSize; ++i) {
+    factor[i] = 1.0f;
+    summand[i] = 0.0f;
+  }
+  if (p.weight && inside)
+    loadChunk(p.weight + column, factor);
+  if (p.bias && inside)
+    loadChunk(p.bias + column, summand);
+  griddepWait();
+  // Lanes that are not inside keep zeros, which add nothing to the sum of their row.
+  uint4 next[kAhead] = {}, nextAddend[kAhead] = {};
+  const auto fetch = [&](int k) {
+    if (atAhead < elements) {
+      next[k] = loadBits(p.x + atAhead);
+      if constexpr (Adds)
+        nextAddend[k] = loadBits(p.addend + addendRow * p.columns + column);
+    }
+    atAhead += stride;
+    if constexpr (Adds) {
+      addendRow += addendStep;
+      if (addendRow >= p.addendRows)
+        addendRow -= p.addendRows;
+    }
+  };
+#pragma unroll
+  for (int k = 0; k < kAhead; ++k)
+    fetch(k);
+  const float columns = static_cast<float>(p.columns), inverse = 1.0f / columns;
+#pragma unroll 1
+  while (true)
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k, first += step, at += stride) {
+      if (first >= p.rows)
+        return;
+      float values[kSize], total = 0, squares = 0;
+      toFloats<T>(next[k], values);
+      if constexpr (Adds) {
+        float more[kSize];
+        toFloats<T>(nextAddend[k], more);
+        addRounded<T>(values, more);
+      }
+      fetch(k);
+      const bool stores = at < elements;
+      if (Adds && stores)
+        storeFloats<kSize>(p.sum + at, values);
+      addSum(total, values);
+      total = sumOfLanes<Lanes>(total);
+      // The correctly rounded total / columns, without the branch of a division.
+      const float quotient = total * inverse;
+      const float mean = fmaf(fmaf(-quotient, columns, total), inverse, quotient);
+      addSquares(squares, values, mean);
+      squares = sumOfLanes<Lanes>(inside ? squares : 0.0f);
+      const float scale = rsqrtf(squares * inverse + p.eps);
+      normalize(values, mean, scale, factor, summand);
+      if (stores)
+        storeFloats<kSize>(p.y + at, values);
+      // All lanes of a warp call storeRowStatistics().
+      if constexpr (kHasRowStatistics<T> && !Adds)
+        if (p.statistics)
+          storeRowStatistics<T>(p.statistics + at / kStatisticsGroup, stores, values);
+    }
+}
+
+/// Normalizes short rows with or without an addend.
+template <int Lanes, class T, class W>
+__device__ void normalizeShort(const LayerNormParameters<T, W> &p) {
+  if (p.addend)
+    normalizeShort<Lanes, true>(p);
+  else
+    normalizeShort<Lanes, false>(p);
+}
+
 /// Normalizes rows of any length in chunks of Size elements. Reads each row three times.
 template <int Size, class T, class W>
 __device__ void normalizeStreamed(const LayerNormParameters<T, W> &p) {
@@ -219,12 +329,19 @@ template <class T, class W = T>
 __global__ void __launch_bounds__(kLayerNormThreads, 5)
     layerNorm(const __grid_constant__ LayerNormParameters<T, W> p) {
   griddepLaunchDependents();
-  if (p.vectors && p.columns <= kLayerNormCached)
-    normalizeCached(p);
-  else if (p.vectors)
-    normalizeStreamed<Vector<T>::kSize>(p);
-  else
+  constexpr int kSize = Vector<T>::kSize;
+  if (!p.vectors)
     normalizeStreamed<1>(p);
+  else if (p.columns <= 8 * kSize)
+    normalizeShort<8>(p);
+  else if (p.columns <= 16 * kSize)
+    normalizeShort<16>(p);
+  else if (p.columns <= 32 * kSize)
+    normalizeShort<32>(p);
+  else if (p.columns <= kLayerNormCached)
+    normalizeCached(p);
+  else
+    normalizeStreamed<kSize>(p);
 }
 
 /// Binds either kernel. at.reads[firstParameter] is the weight, the next one the bias.

@@ -9,7 +9,8 @@
 
 namespace cgc {
 
-/// Threads of a CTA; each warp normalizes one row at a time.
+/// Threads of a CTA, and its warps: each normalizes one row at a time, or several rows of up to 512
+/// bytes.
 inline constexpr uint32_t kLayerNormThreads = 128;
 inline constexpr uint32_t kLayerNormRows = kLayerNormThreads / 32;
 
