@@ -9,10 +9,11 @@ struct LayerNormCase {
   DType dtype;
   int64_t rows, columns;
   bool weight, bias;
-  int64_t addendRows = 0;  ///< Above 0: for add_layer_norm.
-  uint64_t offset = 0;     ///< Offset of every tensor in its memory, in elements.
-  bool byF32 = false;      ///< Weight and bias are f32.
-  bool statistics = false; ///< Whether to request the row statistics of y.
+  int64_t addendRows = 0;        ///< Above 0: for add_layer_norm.
+  uint64_t offset = 0;           ///< Offset of every tensor in its memory, in elements.
+  bool byF32 = false;            ///< Weight and bias are f32.
+  bool statistics = false;       ///< Whether to request the row statistics of y.
+  int64_t multiprocessors = 132; ///< Those that the grid is for. With one, a warp has many rows.
 };
 
 class LayerNorm : public KernelTest {
@@ -31,7 +32,7 @@ protected:
     Launch layerNorm{
         .kernel = named(std::string(adds ? "add_" : "") + "layer_norm" + (c.byF32 ? "_by_f32" : ""),
                         c.dtype),
-        .blocks = layerNormBlocks(c.rows, c.columns % 2 == 0 ? 132 : 1),
+        .blocks = layerNormBlocks(c.rows, c.columns % 2 == 0 ? c.multiprocessors : 1),
         .threads = kLayerNormThreads,
         .reads = {x, optional(c.weight, weight), optional(c.bias, bias)},
         .writes = {matrix},
@@ -139,6 +140,81 @@ TEST_P(LayerNorm, WritesRowStatistics) {
                  .bias = parameters,
                  .byF32 = byF32,
                  .statistics = true});
+}
+
+/// Columns of rows that share a warp on a GPU, and one more: 257 is not a multiple of a vector.
+constexpr int64_t kShortRows[] = {8, 24, 64, 72, 96, 128, 136, 192, 200, 256, 257, 264};
+
+/// Counts of rows that no warp divides; those of a warp's lanes and loop are filled in part.
+constexpr int64_t kFewAndManyRows[] = {1, 3, 1001};
+
+TEST_P(LayerNorm, ShortRows) {
+  for (const DType dtype : kFloats)
+    for (const int64_t columns : kShortRows)
+      for (const int64_t rows : kFewAndManyRows)
+        for (const bool weight : {false, true})
+          for (const bool bias : {false, true})
+            check({.dtype = dtype,
+                   .rows = rows,
+                   .columns = columns,
+                   .weight = weight,
+                   .bias = bias,
+                   .multiprocessors = weight ? 1 : 132});
+}
+
+TEST_P(LayerNorm, ShortRowsOfASum) {
+  for (const DType dtype : kFloats)
+    for (const int64_t columns : kShortRows)
+      for (const int64_t rows : kFewAndManyRows)
+        for (const int64_t addendRows : {int64_t(1), int64_t(7), int64_t(500), rows})
+          check({.dtype = dtype,
+                 .rows = rows,
+                 .columns = columns,
+                 .weight = true,
+                 .bias = true,
+                 .addendRows = addendRows,
+                 .multiprocessors = 1});
+}
+
+TEST_P(LayerNorm, ShortRowsByWeightAndBiasInF32) {
+  for (const DType dtype : {DType::F16, DType::BF16})
+    for (const int64_t columns : kShortRows)
+      for (const int64_t addendRows : {0, 5})
+        check({.dtype = dtype,
+               .rows = 1001,
+               .columns = columns,
+               .weight = true,
+               .bias = true,
+               .addendRows = addendRows,
+               .byF32 = true,
+               .multiprocessors = 1});
+}
+
+TEST_P(LayerNorm, ShortRowsBetweenVectors) {
+  for (const DType dtype : kFloats)
+    for (const int64_t columns : {8, 72, 128})
+      check({.dtype = dtype,
+             .rows = 1001,
+             .columns = columns,
+             .weight = true,
+             .bias = true,
+             .offset = 1,
+             .multiprocessors = 1});
+}
+
+TEST_P(LayerNorm, WritesRowStatisticsOfShortRows) {
+  for (const DType dtype : {DType::F16, DType::BF16})
+    for (const int64_t columns : {64, 128, 192, 256})
+      for (const int64_t rows : kFewAndManyRows)
+        for (const bool byF32 : {false, true})
+          check({.dtype = dtype,
+                 .rows = rows,
+                 .columns = columns,
+                 .weight = true,
+                 .bias = true,
+                 .byF32 = byF32,
+                 .statistics = true,
+                 .multiprocessors = 1});
 }
 
 } // namespace
