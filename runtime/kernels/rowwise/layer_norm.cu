@@ -53,6 +53,17 @@ template <class T> __device__ void toFloats(const uint4 &bits, float (&values)[V
     values[i] = toFloat(reinterpret_cast<const T *>(&bits)[i]);
 }
 
+/// Stores `Size` elements, 16 bytes of 16-bit ones as one word: the compiler may store a `Pack` of
+/// them element by element.
+template <int Size, class T> __device__ void storeChunk(T *to, const float (&values)[Size]) {
+  if constexpr (sizeof(T) == 2 && Size == 8)
+    *reinterpret_cast<uint4 *>(to) = {
+        packPair<T>(values[0], values[1]), packPair<T>(values[2], values[3]),
+        packPair<T>(values[4], values[5]), packPair<T>(values[6], values[7])};
+  else
+    storeFloats<Size>(to, values);
+}
+
 /// Adds the elements to `total`, one after the other.
 template <int Size> __device__ void addSum(float &total, const float (&values)[Size]) {
 #pragma unroll
@@ -147,7 +158,7 @@ template <class T, class W> __device__ void normalizeCached(const LayerNormParam
     forChunks([&](int k, int column) {
       addSum(total, values[k]);
       if (at.sum)
-        storeFloats<kSize>(at.sum + column, values[k]);
+        storeChunk(at.sum + column, values[k]);
     });
     const float mean = warpSum(total) / static_cast<float>(p.columns);
     forChunks([&](int k, int) { addSquares(squares, values[k], mean); });
@@ -157,7 +168,7 @@ template <class T, class W> __device__ void normalizeCached(const LayerNormParam
       loadChunk(weight + column, factor);
       loadChunk(bias + column, summand);
       normalize(values[k], mean, scale, factor, summand);
-      storeFloats<kSize>(at.y + column, values[k]);
+      storeChunk(at.y + column, values[k]);
     });
     // All lanes of a warp call storeRowStatistics().
     if constexpr (kHasRowStatistics<T>)
@@ -250,7 +261,7 @@ __device__ void normalizeShort(const LayerNormParameters<T, W> &p) {
       fetch(k);
       const bool stores = at < elements;
       if (Adds && stores)
-        storeFloats<kSize>(p.sum + at, values);
+        storeChunk(p.sum + at, values);
       addSum(total, values);
       total = sumOfLanes<Lanes>(total);
       // The correctly rounded total / columns, without the branch of a division.
@@ -261,7 +272,7 @@ __device__ void normalizeShort(const LayerNormParameters<T, W> &p) {
       const float scale = rsqrtf(squares * inverse + p.eps);
       normalize(values, mean, scale, factor, summand);
       if (stores)
-        storeFloats<kSize>(p.y + at, values);
+        storeChunk(p.y + at, values);
       // All lanes of a warp call storeRowStatistics().
       if constexpr (kHasRowStatistics<T> && !Adds)
         if (p.statistics)
@@ -304,7 +315,7 @@ __device__ void normalizeStreamed(const LayerNormParameters<T, W> &p) {
       at.load(column, values);
       float factor[Size];
       if (at.sum) // `sum` may be x, so it is written after the last load.
-        storeFloats<Size>(at.sum + column, values);
+        storeChunk(at.sum + column, values);
 #pragma unroll
       for (int i = 0; i < Size; ++i)
         values[i] = (values[i] - mean) * scale;
@@ -320,7 +331,7 @@ __device__ void normalizeStreamed(const LayerNormParameters<T, W> &p) {
         for (int i = 0; i < Size; ++i)
           values[i] += factor[i];
       }
-      storeFloats<Size>(at.y + column, values);
+      storeChunk(at.y + column, values);
     });
   }
 }
