@@ -140,6 +140,7 @@ std::optional<GemmProblem> gemmProblem(const GemmOperands<TensorRef> &operands,
     return std::nullopt;
   epilogue.bias = operands.bias.has_value();
   epilogue.residual = residual.has_value();
+  epilogue.gates &= epilogue.residual;
   epilogue.rowStatistics = operands.yStatistics.has_value();
   epilogue.xSums = operands.xSums.has_value();
   GemmProblem problem{.dtype = x.dtype,
@@ -187,7 +188,7 @@ std::string describe(const GemmProblem &p) {
   if (epilogue.activation != Activation::None)
     text += ", activation " + std::to_string(int(epilogue.activation));
   if (epilogue.residual)
-    text += ", residual " + matrixText(p.m, p.n, p.residual);
+    text += (epilogue.gates ? ", gate " : ", residual ") + matrixText(p.m, p.n, p.residual);
   if (epilogue.normEps)
     text += ", eps " + shortest(*epilogue.normEps);
   if (epilogue.rowStatistics)
@@ -213,9 +214,9 @@ GemmProblem fusedPart(const GemmProblem &problem, const GemmChoice &choice) {
     return part;
   GemmProblem::Epilogue &epilogue = part.epilogue;
   epilogue.rowStatistics = false;
-  if (epilogue.activation != Activation::None) {
+  if (epilogue.activation != Activation::None || epilogue.gates) {
     // cuBLASLt's activation follows the residual, and its GELU is the approximation by tanh.
-    epilogue.residual = false;
+    epilogue.residual = epilogue.gates = false;
     part.residual = {};
     if (epilogue.activation != Activation::Relu)
       epilogue.activation = Activation::None;

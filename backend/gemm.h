@@ -29,6 +29,7 @@ struct GemmProblem {
   };
   struct Epilogue {
     bool bias = false, residual = false;
+    bool gates = false; ///< The residual is a factor instead of an addend. Not with windows.
     Activation activation = Activation::None;
     /// Each row of x is normalized first, to zero mean and unit variance, with this added to the
     /// variance. The rows of w sum to 0, the row statistics of x are an operand, and there is no

@@ -77,7 +77,9 @@ std::optional<GemmRecord> decode(const KernelLaunch &launch, const Bucket &bucke
   if (const std::optional<GemmKernel> kernel = gemmKernelOf(*row)) {
     // A grid is also that for a GPU with as many SMs as the grid has CTAs.
     choice = GemmKernelChoice{*kernel, kernel->tile->stagesIn(launch.sharedBytes), launch.grid[0]};
-    epilogue.activation = Activation(GemmNumbers::of(launch.ints).activation);
+    const GemmNumbers numbers = GemmNumbers::of(launch.ints);
+    epilogue.activation = Activation(numbers.activation);
+    epilogue.gates = numbers.gates == 1;
     if (kernel->tile->form == GemmForm::Norm)
       epilogue.normEps = launch.floats[0];
     if (kernel->tile->form == GemmForm::Conv)
@@ -142,8 +144,9 @@ KernelLaunch gemmLaunch(const GemmProblem &problem, const GemmChoice &choice) {
   std::ranges::copy(tile.grid(problem.m, problem.n, kernel.multiprocessors), launch.grid);
   launch.block[0] = tile.threads();
   launch.sharedBytes = tile.sharedBytes(kernel.stages);
-  const auto ints =
-      GemmNumbers{problem.m, problem.n, problem.k, int64_t(problem.epilogue.activation)}.ints();
+  const auto ints = GemmNumbers{problem.m, problem.n, problem.k,
+                                int64_t(problem.epilogue.activation), problem.epilogue.gates}
+                        .ints();
   launch.ints.assign(ints.begin(), ints.end());
   if (const auto &windows = problem.epilogue.windows)
     std::ranges::copy(windows->ints(), std::back_inserter(launch.ints));

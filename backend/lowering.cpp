@@ -144,6 +144,11 @@ void addInto(const Place &x, const Place &z, const Place &result, BucketBuilder 
                      result);
 }
 
+void multiplyInto(const Place &x, const Place &z, const Place &result, BucketBuilder &builder) {
+  if (x.dtype != z.dtype || !launchElementwise(ElementwiseOp::Mul, x, z, 0, result, builder))
+    builder.callInto("aten::mul", "out", {builder.tensor(x), builder.tensor(z)}, result);
+}
+
 Place scalarTensor(const ir::Arg &number, DType dtype, BucketBuilder &builder) {
   Place place = builder.temporary(dtype, {});
   builder.fill(place, number);

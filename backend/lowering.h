@@ -59,8 +59,9 @@ Place densePlace(const Place &place, BucketBuilder &builder);
 /// `place`, or a dense copy of it, as a tensor of one dimension.
 Place flatPlace(const Place &place, BucketBuilder &builder);
 
-/// Adds the record of result = x + z. The result may be one of them.
+/// Adds the record of result = x + z, or x z. The result may be one of them.
 void addInto(const Place &x, const Place &z, const Place &result, BucketBuilder &builder);
+void multiplyInto(const Place &x, const Place &z, const Place &result, BucketBuilder &builder);
 
 /// A 0-d temporary filled with a number, for overloads of LibTorch that take tensors only.
 Place scalarTensor(const ir::Arg &number, DType dtype, BucketBuilder &builder);

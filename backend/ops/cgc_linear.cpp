@@ -13,14 +13,18 @@ Result<bool> launchFusedLinear(const ir::Node &node, BucketBuilder &builder) {
                         .y = builder.allocate(*node.result()),
                         .yStatistics = wantedRowStatistics(node, builder)};
   const Activation activation = activationNamed(node.arg("activation").as<std::string>());
-  std::optional<UnfusedEpilogue> rest = lowerGemm(gemm, {.activation = activation}, builder);
+  const bool gates = node.arg("gates") == ir::Arg(true);
+  std::optional<UnfusedEpilogue> rest =
+      lowerGemm(gemm, {.gates = gates, .activation = activation}, builder);
   if (!rest) {
     callLinear(gemm, builder);
     rest = {activation != Activation::None, gemm.residual.has_value(), true};
   }
   if (rest->activation)
     activate(activation, gemm.y, gemm.y, builder);
-  if (rest->residual)
+  if (rest->residual && gates)
+    multiplyInto(*gemm.residual, gemm.y, gemm.y, builder);
+  else if (rest->residual)
     addInto(*gemm.residual, gemm.y, gemm.y, builder);
   return placeRowStatistics(node, rest->rowStatistics ? std::nullopt : gemm.yStatistics, builder);
 }

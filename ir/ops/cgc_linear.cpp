@@ -1,4 +1,4 @@
-// cgc.linear: linear with an activation and a residual.
+// cgc.linear: linear with an activation and a residual or a gate.
 #include "ir/ops/linear_rules.h"
 #include "ir/ops/row_statistics_rules.h"
 
@@ -10,6 +10,8 @@ Status inferCgcLinear(const InferArgs &args, rules::Results &results) {
   CGC_TRY(rules::sameDType(args, "input", {"residual"}));
   if (!args.isNone("residual") && args.tensor("residual").sizes != sizes)
     return rules::mismatch("residual", rules::toString(sizes), args.tensor("residual"));
+  if (args.boolean("gates") && args.isNone("residual"))
+    return rules::mismatch("gates", "false without a residual", 1);
   CGC_TRY(rules::addDense(results, args.tensor("input").dtype, sizes));
   return rules::addRowStatistics(args, results);
 }
@@ -17,7 +19,11 @@ Status inferCgcLinear(const InferArgs &args, rules::Results &results) {
 Result<Values> defineCgcLinear(OpBuilder &b) {
   Value *product = b.call(OpKind::Linear, {b.arg("input"), b.arg("weight"), b.arg("bias")});
   Value *y = rules::activated(b, product, b.args().str("activation"));
-  Values values{b.arg("residual").isNone() ? y : b.add(y, b.arg("residual"))};
+  if (b.args().boolean("gates"))
+    y = b.mul(y, b.input("residual"));
+  else if (!b.arg("residual").isNone())
+    y = b.add(y, b.arg("residual"));
+  Values values{y};
   rules::defineRowStatistics(b, values);
   return values;
 }
@@ -25,8 +31,9 @@ Result<Values> defineCgcLinear(OpBuilder &b) {
 } // namespace
 
 const OpDef defs::CgcLinear = {
-    .schema = "(Tensor input, Tensor weight, Tensor? bias=none, Tensor? residual=none, str "
-              "activation=\"none\", bool row_statistics=false) -> (Tensor, Tensor?)",
+    .schema =
+        "(Tensor input, Tensor weight, Tensor? bias=none, Tensor? residual=none, str "
+        "activation=\"none\", bool row_statistics=false, bool gates=false) -> (Tensor, Tensor?)",
     .traits = kPure | kGemm,
     .infer = inferCgcLinear,
     .readsStrides =
@@ -41,7 +48,8 @@ const OpDef defs::CgcLinear = {
     .decompose = defineCgcLinear,
     .doc = "activation(input [..., K] times the transpose of weight [N, K], plus bias [N]) plus "
            "residual [..., N]: [..., N]. activation is none, gelu, gelu_tanh, quick_gelu, silu, "
-           "relu or tanh. Floating dtypes. With row_statistics, the second result is the row "
+           "relu or tanh. Floating dtypes. With gates, the residual is a factor. With "
+           "row_statistics, the second result is the row "
            "statistics of the first: f32 [R, ceil(N / 64), 2] for its R rows, the sum of each 64 "
            "elements of a row (fewer at its end) and the sum of their squares.",
 };

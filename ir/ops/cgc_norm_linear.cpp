@@ -23,8 +23,9 @@ Result<Values> defineCgcNormLinear(OpBuilder &b) {
   Value *input = b.input("input");
   Value *rows = b.call(OpKind::LayerNorm, {input, Arg::ints(Dims{input->tensor().sizes.back()}),
                                            Arg(), Arg(), b.arg("eps")});
-  Node *linear = b.callNode(OpKind::CgcLinear, {rows, b.arg("weight"), b.arg("bias"), Arg(),
-                                                b.arg("activation"), b.arg("row_statistics")});
+  Node *linear =
+      b.callNode(OpKind::CgcLinear, {rows, b.arg("weight"), b.arg("bias"), Arg(),
+                                     b.arg("activation"), b.arg("row_statistics"), false});
   Values values;
   for (Value &result : linear->results())
     values.push_back(&result);

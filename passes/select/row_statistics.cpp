@@ -21,7 +21,7 @@ std::optional<Call> callWithStatistics(const Value *rows) {
   const Node &node = *rows->node();
   if (auto linear = ir::LinearOp::of(node); linear && linear->weight()->tensor().rank() == 2)
     return Call{OpKind::CgcLinear,
-                {linear->input(), linear->weight(), node.arg("bias"), Arg(), "none", true}};
+                {linear->input(), linear->weight(), node.arg("bias"), Arg(), "none", true, false}};
   if (auto norm = ir::LayerNormOp::of(node); norm && norm->normalizedShape().size() == 1)
     return Call{OpKind::CgcAddLayerNorm,
                 {norm->input(), Arg(), node.arg("weight"), node.arg("bias"), norm->eps(), true}};
@@ -29,8 +29,7 @@ std::optional<Call> callWithStatistics(const Value *rows) {
     return Call{OpKind::CgcEmbedding, {embedding->indices(), embedding->weight(), Arg(), true}};
   auto norm = ir::CgcAddLayerNormOp::of(node);
   if ((norm && !norm->addend() && rows->index() == 1) || node.is(OpKind::CgcLinear) ||
-      node.is(OpKind::CgcNormLinear) || node.is(OpKind::CgcEmbedding) ||
-      node.is(OpKind::CgcConv2d))
+      node.is(OpKind::CgcNormLinear) || node.is(OpKind::CgcEmbedding) || node.is(OpKind::CgcConv2d))
     return Call{node.op(), node.argsWith("row_statistics", true)};
   return std::nullopt;
 }

@@ -270,7 +270,7 @@ bool linearOfPointwise(Node &node, PatternRewriter &rewriter) {
   Value *linear =
       hasActivation || hasResidual
           ? create(OpKind::CgcLinear, {conv->input(), matrix, node.arg("bias"),
-                                       node.arg("residual"), node.arg("activation"), false})
+                                       node.arg("residual"), node.arg("activation"), false, false})
           : create(OpKind::Linear, {conv->input(), matrix, node.arg("bias")});
   replaceAllUsesWith(rewriter, node.result(), linear);
   return true;

@@ -20,10 +20,11 @@ using ir::Value;
 struct FusedLinear {
   Value *input, *weight, *bias, *residual;
   std::string activation;
+  bool gates = false;
 
   std::vector<Arg> args() const {
     auto optional = [](Value *value) { return value ? Arg(value) : Arg(); };
-    return {input, weight, optional(bias), optional(residual), activation, false};
+    return {input, weight, optional(bias), optional(residual), activation, false, gates};
   }
 };
 
@@ -31,8 +32,8 @@ struct FusedLinear {
 /// that nor a linear.
 std::optional<FusedLinear> linearOf(const Value *value) {
   if (auto fused = ir::CgcLinearOp::of(value); fused && !fused->rowStatistics())
-    return FusedLinear{fused->input(), fused->weight(), fused->bias(), fused->residual(),
-                       fused->activation().str()};
+    return FusedLinear{fused->input(),    fused->weight(),           fused->bias(),
+                       fused->residual(), fused->activation().str(), fused->gates()};
   auto linear = ir::LinearOp::of(value);
   if (!linear || linear->weight()->tensor().rank() != 2 || !isFloating(value->tensor().dtype))
     return std::nullopt;
@@ -166,16 +167,42 @@ bool takeFactor(Node &node, PatternRewriter &rewriter) {
   return reason && rewriter.notifyMatchFailure(node, reason);
 }
 
+/// The gate of a gated linear unit: the candidates are products of a linear with rows of its type.
+bool takeGate(Node &node, PatternRewriter &rewriter) {
+  const ir::TensorType &type = node.result()->tensor();
+  const char *reason = nullptr;
+  for (const auto &[gate, product] : operandsOfProduct(node)) {
+    auto linear = linearOf(product);
+    if (!linear || dependsOnParametersOnly(gate)) // takeFactor() is for parameters.
+      continue;
+    if (!product->hasOneUse()) {
+      reason = "the linear has other users";
+    } else if (linear->residual) {
+      reason = "the linear has a residual already";
+    } else if (!sameLayout(gate->tensor(), type) || gate->tensor().dtype != type.dtype ||
+               !sameLayout(product->tensor(), type) || product->tensor().dtype != type.dtype) {
+      reason = "the gate is broadcast, strided or converted";
+    } else {
+      linear->residual = gate;
+      linear->gates = true;
+      Node *fused = rewriter.create(OpKind::CgcLinear, linear->args(), node, &node);
+      replaceAllUsesWith(rewriter, node.result(), fused->result());
+      return true;
+    }
+  }
+  return reason && rewriter.notifyMatchFailure(node, reason);
+}
+
 constexpr Pattern kSelectLinearPatterns[] = {
     CGC_PATTERN(linearOfMatmul), CGC_PATTERN(takeFactor),   CGC_PATTERN(selectQuickGelu),
-    CGC_PATTERN(takeActivation), CGC_PATTERN(takeResidual),
+    CGC_PATTERN(takeActivation), CGC_PATTERN(takeResidual), CGC_PATTERN(takeGate),
 };
 
 } // namespace
 
 /// Replaces a matmul with a constant matrix by a linear, and x * sigmoid(1.702 * x) by
-/// cgc.quick_gelu. Fuses a linear with the activation and the residual that follow it into
-/// cgc.linear.
+/// cgc.quick_gelu. Fuses a linear with the activation and the residual or the gate that follow it
+/// into cgc.linear.
 struct SelectLinearPass {
   static constexpr const char *name = "select-linear";
   static constexpr bool explains = true;

@@ -84,6 +84,7 @@ struct Variant {
   bool bias, residual, strided, wIsWeight;
   Activation activation;
   uint32_t stages;
+  bool gates = false; ///< The residual is a factor. Only of gemm.
 };
 
 /// Enumerates options so that consecutive steps differ in most of them.
@@ -98,9 +99,9 @@ inline Variant variantOf(const GemmTile &tile, unsigned step) {
 
 inline std::string describe(const Numbers &p, const Variant &v) {
   return "M=" + std::to_string(p.m) + " N=" + std::to_string(p.n) + " K=" + std::to_string(p.k) +
-         (v.bias ? " bias" : "") + (v.residual ? " residual" : "") + (v.strided ? " strided" : "") +
-         (v.wIsWeight ? " weight" : "") + " activation=" + std::to_string(int(v.activation)) +
-         " stages=" + std::to_string(v.stages);
+         (v.bias ? " bias" : "") + (v.residual ? v.gates ? " gate" : " residual" : "") +
+         (v.strided ? " strided" : "") + (v.wIsWeight ? " weight" : "") +
+         " activation=" + std::to_string(int(v.activation)) + " stages=" + std::to_string(v.stages);
 }
 
 class GemmKernelTest : public KernelTest {
@@ -122,7 +123,7 @@ protected:
     std::ranges::copy(tile.grid(m, n, multiprocessors), launch.grid);
     launch.block[0] = tile.threads();
     launch.sharedBytes = tile.sharedBytes(mostStages(tile));
-    launch.ints = {m, n, k, int64_t(Activation::None)};
+    launch.ints = {m, n, k, int64_t(Activation::None), 0};
     return launch;
   }
 
@@ -181,7 +182,7 @@ protected:
                       optional(v.bias, emptyTensor(p.dtype, {p.n}), p.bias),
                       optional(v.residual, matrix(p.m, p.n, 24), p.residual)},
             .writes = {matrix(p.m, p.n, 32)},
-            .ints = {p.m, p.n, p.k, int64_t(v.activation)},
+            .ints = {p.m, p.n, p.k, int64_t(v.activation), v.gates},
             .blocksY = grid[1],
             .sharedBytes = tile.sharedBytes(v.stages),
             .constantReads = v.wIsWeight ? 0b110u : 0};
@@ -199,7 +200,12 @@ protected:
       error += rounding(p.dtype) * (std::abs(value) + error) + smallest(p.dtype);
     };
     const auto addResidual = [&] {
-      value += p.residual[i];
+      if (v.gates) {
+        value *= p.residual[i];
+        error *= std::abs(p.residual[i]);
+      } else {
+        value += p.residual[i];
+      }
       round();
     };
     round();

@@ -67,6 +67,27 @@ TEST_P(GemmTiles, EveryActivationWithAndWithoutBiasAndResidual) {
   }
 }
 
+/// With and without an activation before the gate, rows of which some tiles have a part, and y in
+/// the memory of the gate.
+TEST_P(GemmTiles, GatesOfResults) {
+  for (const DType dtype : kHalves) {
+    const Numbers numbers(dtype, 300, 264, 200);
+    unsigned step = 0;
+    for (const GemmTile &tile : gemmTiles()) {
+      if (!tile.takes(200))
+        continue;
+      Variant variant = variantOf(tile, step++);
+      variant.residual = variant.gates = true;
+      check(tile, numbers, variant);
+      variant.strided = false;
+      if (!HasFatalFailure())
+        checkInPlace(tile, numbers, variant);
+      if (HasFatalFailure())
+        return;
+    }
+  }
+}
+
 /// The last group has 8 columns, and M exceeds every tile.
 TEST_P(GemmTiles, RowStatisticsOfWhatIsStored) {
   for (const DType dtype : kHalves) {

@@ -6,7 +6,7 @@ namespace cgc {
 
 Status checkConvOperands(const LaunchView &launch, DType dtype, const GemmTile &tile,
                          GemmLaunch &checked) {
-  const auto [m, n, k, activation] = GemmNumbers::of(launch.ints);
+  const auto [m, n, k, activation, gates] = GemmNumbers::of(launch.ints);
   const OperandView &image = launch.reads[kGemmX], &w = launch.reads[kGemmW];
   if (!image.isPresent() || image.sizes.size() != 4 || image.sizes[3] % 8 != 0 ||
       elementsOf(image) == 0 || !isDenseOf(image, dtype, elementsOf(image)))

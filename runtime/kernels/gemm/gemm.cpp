@@ -98,7 +98,7 @@ std::optional<GemmKernel> gemmKernelOf(const Kernel &row) {
 }
 
 Result<GemmLaunch> checkGemm(const LaunchView &launch, DType dtype, const GemmTile &tile) {
-  const auto [m, n, k, activation] = GemmNumbers::of(launch.ints);
+  const auto [m, n, k, activation, gates] = GemmNumbers::of(launch.ints);
   const int64_t most = int64_t(1) << 30;
   if (m < 1 || n < 8 || k < 8 || m > most || n > most || k > most || n % 8 != 0 || k % 8 != 0)
     return refuseLaunch("N and K have to be positive multiples of 8, and M positive");
@@ -131,6 +131,9 @@ Result<GemmLaunch> checkGemm(const LaunchView &launch, DType dtype, const GemmTi
   if (!xStride || !wStride || !yStride || !residualStride)
     return refuseLaunch("x [M,K], w [N,K], residual and y [M,N] need dense rows at multiples of "
                         "16 bytes");
+  if (gates < 0 || gates > 1 ||
+      (gates == 1 && (tile.form != GemmForm::Plain || !residual.isPresent())))
+    return refuseLaunch("a gate has to be the residual of gemm");
   if (!isAbsentOrDenseOf(bias, dtype, n) || !isAligned(bias, 16))
     return refuseLaunch("bias has to be dense, with one element for each column of y");
   if (yStatistics.isPresent() && !isRowStatisticsOf(yStatistics, m, n))
@@ -145,6 +148,7 @@ Result<GemmLaunch> checkGemm(const LaunchView &launch, DType dtype, const GemmTi
                      .k = k,
                      .stages = stages,
                      .activation = Activation(activation),
+                     .gates = gates == 1,
                      .residualStride = *residualStride,
                      .yStride = *yStride,
                      .w = tileMapShape(n, k, *wStride, tile.wBoxRows()),

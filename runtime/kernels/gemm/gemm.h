@@ -29,7 +29,7 @@ inline constexpr uint32_t kGemmMaxStages = 16;
 
 /// What a kernel multiplies with W, and its epilogue.
 enum class GemmForm : uint8_t {
-  Plain, ///< gemm: the rows of X; activation, then residual.
+  Plain, ///< gemm: the rows of X; activation, then residual or gate.
   Norm,  ///< gemm_norm: the normalized rows of X; activation.
   Conv   ///< conv: the windows of an image, each a row of X; residual, then activation.
 };
@@ -170,11 +170,12 @@ inline constexpr GemmRead kGemmXStatistics = kGemmResidual;
 enum GemmWrite : size_t { kGemmY, kGemmYStatistics, kGemmWrites };
 struct GemmNumbers {
   int64_t m, n, k, activation;
+  int64_t gates; ///< Whether the residual is a factor instead of an addend; gemm alone.
 
   static GemmNumbers of(std::span<const int64_t> ints) {
-    return {ints[0], ints[1], ints[2], ints[3]};
+    return {ints[0], ints[1], ints[2], ints[3], ints[4]};
   }
-  std::array<int64_t, 4> ints() const { return {m, n, k, activation}; }
+  std::array<int64_t, 5> ints() const { return {m, n, k, activation, gates}; }
 };
 
 /// K of a convolution with these windows: those of a window whose channels zeros fill up to a
@@ -189,6 +190,7 @@ struct GemmLaunch {
   int64_t m, n, k;
   uint32_t stages;
   Activation activation;
+  bool gates; ///< The residual is a factor.
   int64_t residualStride,
       yStride; ///< From row to row, in elements. residualStride is 0 without one.
   TensorMapShape w;

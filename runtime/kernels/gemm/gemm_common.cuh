@@ -43,6 +43,7 @@ template <class T> struct GemmParameters {
   int m, n, k, stages;
   int xGroups, yGroups; ///< statisticsGroups() of K and of N.
   Activation activation;
+  bool gates; ///< gemm only: the residual is a factor instead of an addend.
   /// Persistent kernels; tailTiles are those of the tail launch of pairs beside wide clusters.
   ClusterTiles tiles, tailTiles;
   /// Whether consecutive tiles lie along M: then the kernel reads X, the smaller operand, again and
@@ -121,6 +122,15 @@ __device__ __forceinline__ void loadW(const GemmParameters<T> &p, void *to, int 
   } else {
     tmaLoad2d(to, &p.w, step * int(kGemmTileK), n, barrier, how);
   }
+}
+
+/// Adds a residual to two results, or multiplies them by a gate.
+template <GemmForm kForm, class T>
+__device__ __forceinline__ Pair<T> withResidual(const GemmParameters<T> &p, Pair<T> results,
+                                                Pair<T> residual) {
+  if (kForm == GemmForm::Plain && p.gates)
+    return __hmul2_rn(results, residual);
+  return __hadd2_rn(results, residual);
 }
 
 /// Extent of a stage in K: rows of 128 bytes.
@@ -232,6 +242,7 @@ Result<GemmParameters<T>> gemmParameters(const LaunchView &launch, const LaunchA
   p.xGroups = int(statisticsGroups(l.k));
   p.yGroups = int(statisticsGroups(l.n));
   p.activation = l.activation;
+  p.gates = l.gates;
   p.yStatistics = static_cast<RowStatistics *>(at.writes[kGemmYStatistics]);
   p.wIsConstant = at.isConstant(kGemmW);
   p.biasIsConstant = !at.reads[kGemmBias] || at.isConstant(kGemmBias);

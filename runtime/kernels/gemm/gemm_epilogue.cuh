@@ -87,10 +87,10 @@ __device__ __forceinline__ void stageResults(T *staged, const float (&own)[4 * S
   }
 }
 
-/// Applies activation and residual (conv: residual and activation; gemm_norm has none) to eight
-/// consecutive results of row `m` from column `n` on, stores them, and writes the row statistics of
-/// y if requested. All lanes of a warp call it; eight consecutive lanes have 64 columns of one row.
-/// Lanes that are not `inside` y store nothing.
+/// Applies activation and residual or gate (conv: residual and activation; gemm_norm has none) to
+/// eight consecutive results of row `m` from column `n` on, stores them, and writes the row
+/// statistics of y if requested. All lanes of a warp call it; eight consecutive lanes have 64
+/// columns of one row. Lanes that are not `inside` y store nothing.
 template <GemmForm kForm, class T>
 __device__ void epilogue(const GemmParameters<T> &p, bool inside, int64_t m, int n,
                          Pairs<T> values) {
@@ -110,7 +110,7 @@ __device__ void epilogue(const GemmParameters<T> &p, bool inside, int64_t m, int
   if (hasResidual) {
 #pragma unroll
     for (int i = 0; i < Pairs<T>::kSize; ++i)
-      values[i] = __hadd2_rn(values[i], more[i]);
+      values[i] = withResidual<kForm>(p, values[i], more[i]);
   }
   if constexpr (kForm == GemmForm::Conv)
     activate();

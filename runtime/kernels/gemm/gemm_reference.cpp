@@ -113,8 +113,9 @@ template <class T> void gemm(const ReferenceArguments &a) {
     activate<T>(activation, values, g.n);
     if (residual.data) {
       const T *const more = dataOf<T>(residual) + m * rowStride(residual);
+      const bool gates = GemmNumbers::of(a.ints).gates == 1;
       for (int64_t n = 0; n < g.n; ++n)
-        values[n] += toFloat(more[n]);
+        values[n] = gates ? values[n] * toFloat(more[n]) : values[n] + toFloat(more[n]);
     }
     store<T>(a.writes[kGemmY], a.writes[kGemmYStatistics], m, values);
   });

@@ -67,7 +67,7 @@ __device__ __forceinline__ void finishTile(const PersistentCta<T, kTileM, kForm,
         if constexpr (kForm != GemmForm::Conv)
           pair = activatePair<T>(activation, pair);
         if (cta.hasResidual)
-          pair = __hadd2_rn(pair, of.residual[i / 2][i % 2]);
+          pair = withResidual<kForm>(cta.p, pair, of.residual[i / 2][i % 2]);
         if constexpr (kForm == GemmForm::Conv)
           pair = activatePair<T>(activation, pair);
       }

@@ -54,7 +54,7 @@ TEST(Lower, NormLinearIsOneKernelForFewTokens) {
       EXPECT_THAT(bucket.tensors[static_cast<uint32_t>(launch.reads[3])].sizes,
                   ElementsAre(rows, 1, 2));
       EXPECT_EQ(launch.writes[1], kNoTensor);
-      EXPECT_THAT(launch.ints, ElementsAre(rows, 24, 64, int64_t(Activation::Gelu)));
+      EXPECT_THAT(launch.ints, ElementsAre(rows, 24, 64, int64_t(Activation::Gelu), 0));
       EXPECT_THAT(launch.floats, ElementsAre(0.001));
     }
 }

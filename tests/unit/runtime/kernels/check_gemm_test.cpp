@@ -37,7 +37,7 @@ Launch gemm(const GemmTile &tile) {
                     {kAddress, {kN}},
                     {kAddress, {kM, kN}, {528, 1}}},
           .writes = {{kAddress, {kM, kN}}, kStatisticsOfRows},
-          .ints = {kM, kN, kK, int64_t(Activation::Gelu)}};
+          .ints = {kM, kN, kK, int64_t(Activation::Gelu), /*gates=*/1}};
 }
 
 TEST(CheckGemm, RefusesSizes) {
@@ -106,7 +106,12 @@ TEST(CheckGemm, RefusesTensors) {
     expectRefused(good, [](Launch &l) { l.reads[2].strides = {2}; }, bias);
     expectRefused(good, [](Launch &l) { l.reads[2].dtype = DType::F32; }, bias);
     expectRowStatisticsRefusals(good);
+    const std::string gate = "a gate has to be the residual of gemm";
+    expectRefused(good, [](Launch &l) { l.reads[3] = {}; }, gate);
+    expectRefused(good, [](Launch &l) { l.ints[4] = 2; }, gate);
+    expectRefused(good, [](Launch &l) { l.ints[4] = -1; }, gate);
     Launch least = good;
+    least.ints[4] = 0;
     least.reads[2] = least.reads[3] = least.writes[1] = {};
     expectTaken(least);
   }
@@ -124,10 +129,12 @@ TEST(CheckGemm, RefusesRowStatisticsThatCannotBeRead) {
       launch.reads[1].strides = {};
       launch.reads[3] = {kAddress, {kM, statisticsGroups(k), 2}, {}, DType::F32};
       launch.floats = {1e-5};
+      launch.ints[4] = 0;
       return launch;
     };
     expectRefused(
         ofK(1024), [](Launch &l) { l.reads[3].address += 8; }, "at a multiple of 16 bytes");
+    expectRefused(ofK(1024), [](Launch &l) { l.ints[4] = 1; }, "a gate has to be the residual");
     if (!tile.persistent)
       continue;
     ++persistent;
@@ -215,7 +222,12 @@ TEST(CheckEmbedding, RefusesRowStatistics) {
     for (const int i : {0, 2})
       expectNoRowStatistics(good, [&](Launch &l) { l.reads[i].address += 8; });
     expectNoRowStatistics(good, [](Launch &l) { l.writes[0].address += 2; });
+    const std::string gate = "a gate has to be the residual of gemm";
+    expectRefused(good, [](Launch &l) { l.reads[3] = {}; }, gate);
+    expectRefused(good, [](Launch &l) { l.ints[4] = 2; }, gate);
+    expectRefused(good, [](Launch &l) { l.ints[4] = -1; }, gate);
     Launch least = good;
+    least.ints[4] = 0;
     least.reads[2] = {};
     expectTaken(least);
   }

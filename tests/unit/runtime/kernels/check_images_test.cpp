@@ -1,5 +1,5 @@
-// Checks of conv, depthwise_conv, stem_conv and pool refuse launches that would access memory outside their
-// tensors, or that TMA cannot describe. Needs no GPU.
+// Checks of conv, depthwise_conv, stem_conv and pool refuse launches that would access memory
+// outside their tensors, or that TMA cannot describe. Needs no GPU.
 #include "runtime/kernels/gemm/gemm.h"
 #include "runtime/kernels/images/images.h"
 #include "tests/unit/runtime/kernels/check_launch.h"
@@ -29,7 +29,7 @@ Launch conv(const GemmTile &tile) {
                     {kAddress, {kN}},
                     {kAddress, {kM, kN}}},
           .writes = {{kAddress, {kM, kN}}, {}},
-          .ints = withWindows({kM, kN, kK, int64_t(Activation::Relu)})};
+          .ints = withWindows({kM, kN, kK, int64_t(Activation::Relu), 0})};
 }
 
 /// A change of number `i` of the windows, which are the last ten.
@@ -53,6 +53,7 @@ TEST(CheckImages, Conv) {
         {[](Launch &l) { l.reads[kGemmX].sizes[0] = 3; }, count},
         {[](Launch &l) { l.reads[kGemmX].sizes[3] = 64; }, count},
         {[](Launch &l) { l.ints[2] = 9 * 72; }, count},
+        {[](Launch &l) { l.ints[4] = 1; }, "a gate has to be the residual of gemm"},
         {[](Launch &l) { l.reads[kGemmW].sizes[3] = 64; }, w},
         {[](Launch &l) { l.reads[kGemmW].sizes[0] = 128; }, w},
         {[](Launch &l) { l.reads[kGemmX].address += 8; }, "pixels at multiples of 16 bytes"},
