@@ -2,6 +2,7 @@
 #include "driver/runtime_evaluator.h"
 
 #include "backend/backend.h"
+#include "driver/constant_lookup.h"
 #include "driver/double_arithmetic.h"
 #include "runtime/base/check.h"
 #include "runtime/exec/engine.h"
@@ -57,6 +58,8 @@ Result<Plan> makePlan(const ir::Graph &graph, DeviceKind target) {
 Result<std::vector<std::shared_ptr<const ir::TensorData>>>
 RuntimeEvaluator::evaluate(const ir::Node &node,
                            llvm::ArrayRef<std::shared_ptr<const ir::TensorData>> inputs) {
+  if (auto rows = lookUpRows(node, inputs))
+    return std::vector{std::move(rows)};
   if (target_ == DeviceKind::Cuda)
     if (auto computed = computeInDouble(node, inputs))
       return std::vector{std::move(computed)};
