@@ -8,7 +8,8 @@
 namespace cgc::backend {
 namespace {
 
-/// The mask with the sizes of the scores, broadcast by strides of 0.
+/// The mask with the sizes of the scores, broadcast by strides of 0. One of fewer batches than the
+/// query keeps them: the kernels repeat them.
 Place broadcastMask(Place mask, const Place &query, int64_t keys) {
   const int64_t sizes[] = {query.sizes[0], query.sizes[1], query.sizes[2], keys};
   while (mask.sizes.size() < 4) {
@@ -16,7 +17,7 @@ Place broadcastMask(Place mask, const Place &query, int64_t keys) {
     mask.strides.insert(mask.strides.begin(), 0);
   }
   for (int dim = 0; dim < 4; ++dim)
-    if (mask.sizes[dim] != sizes[dim]) {
+    if (mask.sizes[dim] == 1 && sizes[dim] != 1) {
       mask.sizes[dim] = sizes[dim];
       mask.strides[dim] = 0;
     }

@@ -5,6 +5,27 @@
 namespace cgc::ir {
 namespace {
 
+/// Returns how often the batches of a mask [N, H, L, S] repeat for `batch`; 1 if the mask
+/// broadcasts.
+int64_t repeatsOf(const TensorType &mask, int64_t batch) {
+  const int64_t batches = mask.rank() == 4 ? mask.sizes[0] : 1;
+  return batches > 1 && batch % batches == 0 ? batch / batches : 1;
+}
+
+/// Returns 'attn_mask' with its batches repeated; null if there is no mask.
+Value *repeatedMask(OpBuilder &b) {
+  Value *mask = b.input("attn_mask");
+  const int64_t repeats = mask ? repeatsOf(mask->tensor(), b.input("query")->tensor().sizes[0]) : 1;
+  if (repeats == 1)
+    return mask;
+  Dims sizes = mask->tensor().sizes;
+  sizes.insert(sizes.begin(), repeats);
+  Value *repeated = b.call(OpKind::Expand, {mask, Arg::ints(sizes)});
+  sizes.erase(sizes.begin());
+  sizes[0] *= repeats;
+  return b.reshape(repeated, sizes);
+}
+
 Status inferCgcAttention(const InferArgs &args, rules::Results &results) {
   const TensorType &query = args.tensor("query"), &key = args.tensor("key");
   if (query.rank() != 4 || !isFloating(query.dtype))
@@ -19,7 +40,9 @@ Status inferCgcAttention(const InferArgs &args, rules::Results &results) {
     return rules::mismatch("value", rules::toString(expected) + ", as 'key'", args.tensor("value"));
   int64_t batch = query.sizes[0], heads = query.sizes[1], length = query.sizes[2],
           width = query.sizes[3];
-  CGC_TRY(rules::checkAttentionMask(args, query.dtype, {batch, heads, length, key.sizes[2]}));
+  const int64_t repeats = args.isNone("attn_mask") ? 1 : repeatsOf(args.tensor("attn_mask"), batch);
+  CGC_TRY(
+      rules::checkAttentionMask(args, query.dtype, {batch / repeats, heads, length, key.sizes[2]}));
   // The size of the query was checked, and the result has the same number of elements in another
   // dimension order.
   CGC_TRY(rules::checkSizes(query.dtype, {batch, length, heads, width}));
@@ -38,11 +61,16 @@ Status backwardCgcAttention(GradientBuilder &b) {
   const double scale = b.number("scale");
   if (dtypeSize(query->tensor().dtype) != 2 || b.input("attn_mask")) {
     const gradient::AttentionGradients grads =
-        gradient::attention(b, {query, key, value, b.input("attn_mask"), isCausal, scale, grad});
+        gradient::attention(b, {query, key, value, repeatedMask(b), isCausal, scale, grad});
     b.set("query", grads.query);
     b.set("key", grads.key);
     b.set("value", grads.value);
-    b.set("attn_mask", grads.mask);
+    Value *mask = b.input("attn_mask");
+    if (const int64_t repeats = mask ? repeatsOf(mask->tensor(), batch) : 1; repeats != 1)
+      b.set("attn_mask", b.reshape(grads.mask, {repeats, batch / repeats, heads, queries,
+                                                key->tensor().sizes[2]}));
+    else
+      b.set("attn_mask", grads.mask);
     return Status::ok();
   }
   const bool packed = key->tensor().sizes[2] == queries;
@@ -58,9 +86,10 @@ Status backwardCgcAttention(GradientBuilder &b) {
 }
 
 Result<Values> defineCgcAttention(OpBuilder &b) {
+  Value *mask = repeatedMask(b);
   Value *heads = b.call(OpKind::ScaledDotProductAttention,
-                        {b.arg("query"), b.arg("key"), b.arg("value"), b.arg("attn_mask"), 0.0,
-                         b.arg("is_causal"), b.arg("scale")});
+                        {b.arg("query"), b.arg("key"), b.arg("value"), mask ? Arg(mask) : Arg(),
+                         0.0, b.arg("is_causal"), b.arg("scale")});
   const Dims sizes = heads->tensor().sizes; // [B, H, L, D]
   return Values{
       b.reshape(b.permute(heads, {0, 2, 1, 3}), {sizes[0], sizes[2], sizes[1] * sizes[3]})};
@@ -82,9 +111,11 @@ const OpDef defs::CgcAttention = {
     .doc = "Scaled dot-product attention of query [B, H, L, D] with key and value [B, H, S, D], "
            "which may have any strides, usually those of slices of one packed projection. The "
            "result is token-major, with the heads of a token side by side: [B, L, H * D]. "
-           "attn_mask broadcasts to [B, H, L, S]: bool (true keeps the score) or added to the "
-           "scores. With is_causal, query l sees the keys up to l. A query whose scores are all "
-           "-inf gets 0: no pass makes this op of matmul and softmax, whose result is NaN.",
+           "attn_mask broadcasts to [B, H, L, S], or to [N, H, L, S] for an N that divides B: its "
+           "batch b % N is that of batch b, as of the windows of images. It is bool (true keeps "
+           "the score) or added to the scores. With is_causal, query l sees the keys up to l. A "
+           "query whose scores are all -inf gets 0. The result of matmul and softmax is NaN there: "
+           "a pass makes this op of them only without a mask or with a finite one.",
 };
 
 } // namespace cgc::ir

@@ -144,7 +144,8 @@ private:
     return {create(OpKind::View, {attended, Arg::ints(Dims{batch, heads * width})})};
   }
 
-  /// Returns true if the mask is equal for all heads or for all queries.
+  /// Returns true if the mask is equal for all heads or for all queries, and has a batch for each
+  /// sequence or for all.
   bool canPruneMask() const {
     if (source_.arg("is_causal") == Arg(true))
       return source_.graph()->owner();
@@ -153,6 +154,8 @@ private:
       return true;
     const Dims &sizes = mask.value()->tensor().sizes;
     size_t rank = sizes.size();
+    if (rank == 4 && sizes[0] != 1 && sizes[0] != type_.sizes[0])
+      return false; // The batches of the mask repeat.
     return rank <= 4 && (sizes[rank - 2] == 1 || rank == 2 || sizes[rank - 3] == 1);
   }
 

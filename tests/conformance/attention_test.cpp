@@ -18,7 +18,8 @@ struct AttentionCase {
   DType dtype;
   int64_t batch, heads, queries, keys, width;
   bool causal = false;
-  enum Mask { None, Full, OfKeys } mask = None; ///< OfKeys: one mask for all queries and heads.
+  /// OfKeys: one mask for all queries and heads. Repeated: half as many as batches.
+  enum Mask { None, Full, OfKeys, Repeated } mask = None;
   bool packed = true; ///< Heads are parts of packed projections; results are stored token by token.
   bool nanInLast = false; ///< All values of the last batch are NaN.
   /// Scores of four of five queries grow at every 48th key, by about this many powers of two.
@@ -113,6 +114,8 @@ struct AttentionProblem {
       mask = emptyTensor(c.dtype, maskSizes);
     else if (c.mask == AttentionCase::OfKeys)
       mask = emptyTensor(c.dtype, maskSizes, {c.keys, 0, 0, 1});
+    else if (c.mask == AttentionCase::Repeated)
+      mask = emptyTensor(c.dtype, {c.batch / 2, c.heads, c.queries, c.keys});
     if (mask) {
       // Hides some keys; in long rows the whole first chunk; the last key only with all others.
       std::vector<double> entries = values(mask->bytes.size() / dtypeSize(c.dtype), 4);
@@ -129,10 +132,16 @@ struct AttentionProblem {
   }
 
 private:
+  /// What the mask adds to score `i`, in the order of [batch, heads, queries, keys].
+  double maskAt(int64_t i) const {
+    if (c.mask == AttentionCase::Repeated)
+      return mask->at(i % int64_t(mask->elements()));
+    return mask->at(i, {c.batch, c.heads, c.queries, c.keys});
+  }
+
   void compute(const std::vector<double> &qs, const std::vector<double> &ks,
                const std::vector<double> &vs) {
     const double unit = rounding(c.dtype);
-    const std::vector<int64_t> maskSizes = {c.batch, c.heads, c.queries, c.keys};
     std::vector<double> weights(c.keys), sums(c.width), magnitudes(c.width);
     for (int64_t row = 0; row < c.batch * c.heads * c.queries; ++row) {
       const int64_t head = row / c.queries, query = row % c.queries,
@@ -144,7 +153,7 @@ private:
           score += qs[row * c.width + d] * ks[(head * c.keys + key) * c.width + d];
         // A large mask absorbs the score, or all but its first bits, in f32. finfo.min of f16
         // counts as that of f32.
-        double added = mask ? mask->at(row * c.keys + key, maskSizes) : 0;
+        double added = mask ? maskAt(row * c.keys + key) : 0;
         if (c.dtype == DType::F16 && added == lowest(DType::F16))
           added = lowest(DType::F32);
         weights[key] = mask ? float(score * scale + added) : score * scale;
@@ -273,9 +282,10 @@ protected:
         for (const bool causal : {false, true})
           checkSome({dtype, 1, 2, queries, keys, width, causal}, suffix);
       for (const int64_t keys : {1, 77, 400})
-        for (const AttentionCase::Mask mask : {AttentionCase::Full, AttentionCase::OfKeys})
+        for (const AttentionCase::Mask mask :
+             {AttentionCase::Full, AttentionCase::OfKeys, AttentionCase::Repeated})
           for (const bool causal : {false, true})
-            checkSome({dtype, 2, 2, 33, keys, width, causal, mask}, suffix);
+            checkSome({dtype, 4, 2, 33, keys, width, causal, mask}, suffix);
       for (const int64_t keys : {3, 77, 130}) {
         checkSome({dtype, 2, 3, 33, keys, width, false, AttentionCase::None, /*packed=*/false},
                   suffix);
@@ -421,9 +431,10 @@ TEST_P(AttentionF32, OddShapes) {
 TEST_P(AttentionF32, MasksAndLayouts) {
   for (const int64_t width : kWidths)
     for (const int64_t keys : {1, 77, 130}) {
-      for (const AttentionCase::Mask mask : {AttentionCase::Full, AttentionCase::OfKeys})
+      for (const AttentionCase::Mask mask :
+           {AttentionCase::Full, AttentionCase::OfKeys, AttentionCase::Repeated})
         for (const bool causal : {false, true})
-          check({DType::F32, 2, 2, 33, keys, width, causal, mask});
+          check({DType::F32, 4, 2, 33, keys, width, causal, mask});
       check({DType::F32, 2, 3, 33, keys, width, false, AttentionCase::None, /*packed=*/false});
     }
 }

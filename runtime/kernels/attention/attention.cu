@@ -94,8 +94,7 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
     uint32_t q[kColumns / 16][4];
     loadQueries<T>(p, p.q + batch * p.qStrides.batch + head * p.qStrides.head, q, row, column,
                    exists);
-    const T *const mask =
-        p.mask ? p.mask + batch * p.maskStrides.batch + head * p.maskStrides.head : nullptr;
+    const T *const mask = p.mask ? maskOf(p, batch, head) : nullptr;
     // The weight of a score is 2^(scale (score - base)). addMask has scaled the scores already.
     const float scale = mask ? kLog2e : p.scale * kLog2e;
 

@@ -123,8 +123,7 @@ __global__ void __launch_bounds__(kThreads)
         if (query >= p.queries || key >= end || (p.causal && key > query))
           score = -INFINITY;
         else if (p.mask)
-          score += p.mask[batch * p.maskStrides.batch + head * p.maskStrides.head +
-                          query * p.maskStrides.row + key];
+          score += maskOf(p, batch, head)[query * p.maskStrides.row + key];
         scores[i][j] = score;
         greatest = fmaxf(greatest, score);
       }

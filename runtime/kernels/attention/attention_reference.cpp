@@ -85,7 +85,7 @@ void attend(const ReferenceArguments &a, const TensorView &mask, Divisor divisor
         const int64_t seen = causal ? std::min(keys, i + 1) : keys;
         head.score(i, seen, scale);
         if (mask.data) {
-          const T *const of = headOf<T>(mask, b, h) + i * strideOf(mask, 2);
+          const T *const of = headOf<T>(mask, b % mask.sizes[0], h) + i * strideOf(mask, 2);
           for (int64_t j = 0; j < seen; ++j)
             head.scores[j] +=
                 std::is_same_v<T, F16> ? addendOfF16Mask(toFloat(of[j])) : toFloat(of[j]);

@@ -41,14 +41,17 @@ Result<Heads> headsOf(const LaunchView &launch, DType dtype, int64_t columns) {
   };
   const auto q = strides(query, queries), k = strides(launch.reads[1], keys),
              v = strides(launch.reads[2], keys), out = strides(launch.writes[0], queries);
-  const auto mask = launch.reads[3].isPresent()
-                        ? headStridesOf(launch.reads[3], dtype, batch, heads, queries, keys,
-                                        /*vector=*/1)
-                        : std::optional(HeadStrides{});
-  if (attentionColumns(width) != columns || !q || !k || !v || !out || !mask)
-    return refuseLaunch("q, k, v and out [batch, heads, rows, width] and mask [batch, heads, "
-                        "queries, keys] need a width that the kernel is for, dense columns, and "
-                        "rows at multiples of 16 bytes");
+  const OperandView &added = launch.reads[3];
+  const int64_t maskBatches = !added.sizes.empty() && added.sizes[0] > 0 ? added.sizes[0] : 1;
+  const auto mask = added.isPresent() ? headStridesOf(added, dtype, maskBatches, heads, queries,
+                                                      keys, /*vector=*/1)
+                                      : std::optional(HeadStrides{});
+  if (attentionColumns(width) != columns || !q || !k || !v || !out || !mask ||
+      batch % maskBatches != 0)
+    return refuseLaunch("q, k, v and out [batch, heads, rows, width] and mask [mask batches, "
+                        "heads, queries, keys] need a width that the kernel is for, dense columns, "
+                        "rows at multiples of 16 bytes, and a batch that is a multiple of the "
+                        "mask's");
   return Heads{.batch = batch,
                .heads = heads,
                .queries = queries,
@@ -60,7 +63,8 @@ Result<Heads> headsOf(const LaunchView &launch, DType dtype, int64_t columns) {
                .k = *k,
                .v = *v,
                .mask = *mask,
-               .out = *out};
+               .out = *out,
+               .maskBatches = maskBatches};
 }
 
 } // namespace cgc

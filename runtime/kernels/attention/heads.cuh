@@ -14,10 +14,16 @@ template <class T> struct HeadsParameters {
   const T *q, *k, *v, *mask; ///< mask may be null; the kernel adds it to the scaled scores.
   T *out;
   HeadStrides qStrides, kStrides, vStrides, maskStrides, outStrides;
-  int queries, keys, width;
+  int queries, keys, width, maskBatches; ///< Batch b has the mask of b % maskBatches.
   float scale;
   bool causal; ///< Query i attends to keys 0 to i.
 };
+
+/// The mask of a head, of a launch with masks.
+template <class T>
+__device__ const T *maskOf(const HeadsParameters<T> &p, int64_t batch, int64_t head) {
+  return p.mask + batch % p.maskBatches * p.maskStrides.batch + head * p.maskStrides.head;
+}
 
 template <class T>
 HeadsParameters<T> headsParameters(const LaunchAddresses &at, const Heads &heads) {
@@ -34,6 +40,7 @@ HeadsParameters<T> headsParameters(const LaunchAddresses &at, const Heads &heads
           .queries = int(heads.queries),
           .keys = int(heads.keys),
           .width = int(heads.width),
+          .maskBatches = int(heads.maskBatches),
           .scale = static_cast<float>(heads.scale),
           .causal = heads.causal};
 }

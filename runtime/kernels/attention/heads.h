@@ -38,12 +38,14 @@ struct AttentionNumbers {
 };
 
 /// The arguments of a kernel of attention with an optional mask. Reads: q, k, v, mask or none.
-/// Writes: out. The ints begin with AttentionNumbers; the float is the scale.
+/// Writes: out. The ints begin with AttentionNumbers; the float is the scale. The mask of batch b
+/// is that of b % maskBatches, which divides the batch.
 struct Heads {
   int64_t batch, heads, queries, keys, width;
   bool causal;
   double scale;
   HeadStrides q, k, v, mask, out;
+  int64_t maskBatches;
 };
 
 /// Checks and returns the arguments of a kernel for heads of `columns` columns (attentionColumns),
