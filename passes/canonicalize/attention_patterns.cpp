@@ -15,13 +15,13 @@ using ir::Value;
 
 /// Returns true if all users of `value`, followed through views, are attention ops that take it as
 /// the query. Collects these ops.
-bool onlyQueries(const Value *value, std::vector<ir::ScaledDotProductAttentionOp> &attentions) {
-  return llvm::all_of(value->users(), [&](const Node *user) {
-    if (auto attention = ir::ScaledDotProductAttentionOp::of(*user)) {
-      attentions.push_back(*attention);
+bool onlyQueries(const Value *value, std::vector<Node *> &attentions) {
+  return llvm::all_of(value->users(), [&](Node *user) {
+    if (user->is(OpKind::ScaledDotProductAttention) || user->is(OpKind::CgcAttention)) {
+      attentions.push_back(user);
       unsigned reads = 0;
       user->forEachInput([&](const Value *input) { reads += input == value; });
-      return attention->query() == value && reads == 1;
+      return user->arg("query").value() == value && reads == 1;
     }
     return isView(*user) && llvm::all_of(user->results(), [&](const Value &result) {
              return onlyQueries(&result, attentions);
@@ -59,7 +59,7 @@ std::optional<Scaled> scaledBy(const Node &node) {
 /// query it scales.
 bool foldScale(Node &node, PatternRewriter &rewriter, bool exactly) {
   const std::optional<Scaled> scaled = scaledBy(node);
-  std::vector<ir::ScaledDotProductAttentionOp> attentions;
+  std::vector<Node *> attentions;
   const bool scalesQueries = scaled && onlyQueries(node.result(), attentions);
   if (attentions.empty())
     return false;
@@ -73,10 +73,10 @@ bool foldScale(Node &node, PatternRewriter &rewriter, bool exactly) {
     return rewriter.notifyMatchFailure(node, "the product has another dtype than the query");
   if (const Node *reader = findStridesRefused(node.result(), type))
     return rewriter.notifyMatchFailure(node, [&] { return stridesRefused(*reader, type); });
-  for (ir::ScaledDotProductAttentionOp attention : attentions) {
-    const auto width = static_cast<double>(attention.query()->tensor().sizes.back());
-    const double scale = attention.scale().value_or(1 / std::sqrt(width));
-    rewriter.setArg(&attention.node(), "scale", scale * scaled->factor);
+  for (Node *attention : attentions) {
+    const auto width = static_cast<double>(attention->arg("query").value()->tensor().sizes.back());
+    const double scale = attention->arg("scale").asNumber().value_or(1 / std::sqrt(width));
+    rewriter.setArg(attention, "scale", scale * scaled->factor);
   }
   replaceAllUsesWith(rewriter, node.result(), scaled->tensor);
   return true;

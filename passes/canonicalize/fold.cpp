@@ -17,7 +17,20 @@ namespace {
 constexpr uint64_t kLargestGrowth = 8; ///< The results may exceed the constants read by at most one
                                        ///< part in this many.
 
+/// Masks of attention of at most this many bytes are folded: they are read in any case.
+constexpr uint64_t kLargestMask = 16 << 20;
+
 using Data = std::shared_ptr<const ir::TensorData>;
+
+/// Returns true if an attention adds the result of `node` to its scores.
+bool isMask(const ir::Node &node) {
+  return llvm::any_of(node.result()->users(), [&](const ir::Node *user) {
+    if (!user->is(ir::OpKind::CgcAttention))
+      return false;
+    const ir::Arg &mask = user->arg("attn_mask");
+    return mask.isValue() && mask.value() == node.result();
+  });
+}
 
 class Folder {
 public:
@@ -91,7 +104,8 @@ private:
         return false;
     }
     return node.kind() == ir::NodeKind::CallFunction && !facts.view &&
-           (bytes <= facts.readBytes + facts.readBytes / kLargestGrowth || bytes <= limit_);
+           (bytes <= facts.readBytes + facts.readBytes / kLargestGrowth || bytes <= limit_ ||
+            (bytes <= kLargestMask && isMask(node)));
   }
 
   /// Computes the dense bytes of a constant node's results, and of its operands.

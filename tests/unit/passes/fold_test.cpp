@@ -244,5 +244,36 @@ module @Root class="Root" {
   EXPECT_THAT(centered, ElementsAre(-2, -1, 0, 3));
 }
 
+/// It is read in any case.
+TEST(FoldTest, FoldsAMaskOfAttentionThatIsLargerThanItsParts) {
+  auto module = parse(R"(
+module @Root class="Root" {
+  param @rows : f16[64,1,512]
+  param @columns : f16[64,512,1]
+  graph @g(%q: f16[64,1,512,8]) {
+    %0 = get_attr @rows : f16[64,1,512]
+    %1 = get_attr @columns : f16[64,512,1]
+    %2 = aten.add(%0, %1) : f16[64,512,512]
+    %3 = aten.view(%0) {size=[64, 1, 1, 512]} : f16[64,1,1,512]
+    %4 = aten.view(%1) {size=[64, 1, 512, 1]} : f16[64,1,512,1]
+    %5 = aten.slice(%3) {dim=0, start=0, end=8} : f16[8,1,1,512]
+    %6 = aten.slice(%4) {dim=0, start=0, end=8} : f16[8,1,512,1]
+    %7 = aten.add(%5, %6) : f16[8,1,512,512]
+    %8 = aten.add(%3, %4) : f16[64,1,512,512]
+    %9 = cgc.attention(%q, %q, %q, %7) {scale=1.0} : f16[64,512,8]
+    %10 = cgc.attention(%q, %q, %q, %8) {scale=1.0} : f16[64,512,8]
+    output %2, %9, %10
+  }
+})");
+  fill(*module);
+  FakeEvaluator evaluator;
+  PassContext context{.evaluator = &evaluator};
+  auto changed = FoldPass().run(*module->findGraph("g"), context);
+  ASSERT_TRUE(changed.isOk());
+  // The first mask, of 4 MiB, and what it reads. The other one has 32 MiB.
+  EXPECT_THAT(evaluator.ops,
+              ElementsAre("aten.view", "aten.slice", "aten.view", "aten.slice", "aten.add"));
+}
+
 } // namespace
 } // namespace cgc::passes

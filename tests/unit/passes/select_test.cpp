@@ -130,6 +130,54 @@ TEST(SelectTest, AMaskOfSeveralMatricesIsCausalIfAllAre) {
   EXPECT_THAT(selectMaskOf("param @mask : f32[2,1,3,3]", masks), HasSubstr(kMasked));
 }
 
+/// Runs select-attention on the attention of 2 images of 3 windows of 2 heads. `position` is added
+/// to some scores of each head, `hidden` to some of the windows'. Returns the graph.
+std::string selectWindows(double position, double hidden) {
+  auto module = parse(R"(
+module @Root class="Root" {
+  param @table : f16[3,2]
+  param @rows : i64[4]
+  param @mask : f16[3,2,2]
+  graph @g(%q: f16[6,2,2,8], %k: f16[6,2,8,2]) {
+    %table = get_attr @table : f16[3,2]
+    %rows = get_attr @rows : i64[4]
+    %mask = get_attr @mask : f16[3,2,2]
+    %0 = aten.index(%table, [%rows]) : f16[4,2]
+    %1 = aten.view(%0) {size=[1, 2, 2, 2]} : f16[1,2,2,2]
+    %2 = aten.permute(%1) {dims=[0, 3, 1, 2]} : f16[1,2,2,2][8,1,4,2]
+    %3 = aten.matmul(%q, %k) : f16[6,2,2,2]
+    %4 = aten.add(%3, %2) : f16[6,2,2,2]
+    %5 = aten.view(%4) {size=[2, 3, 2, 2, 2]} : f16[2,3,2,2,2]
+    %6 = aten.view(%mask) {size=[1, 3, 1, 2, 2]} : f16[1,3,1,2,2]
+    %7 = aten.add(%5, %6) : f16[2,3,2,2,2]
+    %8 = aten.view(%7) {size=[6, 2, 2, 2]} : f16[6,2,2,2]
+    %9 = aten.softmax(%8) {dim=-1} : f16[6,2,2,2]
+    %10 = aten.matmul(%9, %q) : f16[6,2,2,8]
+    %11 = aten.neg(%10) : f16[6,2,2,8]
+    output %11
+  }
+})");
+  setNumbers(*module, "table", {0, 1, position, 2, 3, 4});
+  setNumbers(*module, "mask", {0, hidden, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  EXPECT_TRUE(runPasses(*module, "select-attention").isOk());
+  return ir::toString(*module->findGraph("g"));
+}
+
+/// The mask has a batch for each window of an image.
+TEST(SelectTest, ConstantsOfScoresAreAMask) {
+  const std::string graph = selectWindows(5, -100);
+  EXPECT_THAT(graph, HasSubstr("cgc.attention(%q, "));
+  EXPECT_THAT(graph, HasSubstr(" : f16[3,2,2,2]"));
+  EXPECT_THAT(graph, Not(HasSubstr("aten.softmax")));
+}
+
+/// A row of them would be NaN after a softmax, and 0 after attention.
+TEST(SelectTest, ConstantsOfScoresThatMayBeInfiniteStay) {
+  for (const auto &[position, hidden] :
+       {std::pair(5.0, -kInf), {kInf, 0.0}, {std::nan(""), 0.0}, {-60000.0, -60000.0}})
+    EXPECT_THAT(selectWindows(position, hidden), HasSubstr("aten.softmax"));
+}
+
 /// The factor of a squared error is one number.
 TEST(SelectTest, GradientsWithAFactorForEachColumnStay) {
   auto module = parse(R"(module @Root class="Root" {
