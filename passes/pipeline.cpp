@@ -118,6 +118,7 @@ constexpr DefaultPass kSelection[] = {
     {"select-convolution", "before pack-linears, which packs the linears that it makes"},
     {"pack-linears", "before select-attention, which reads its slices in place"},
     {"select-attention", "after pack-linears, whose slices it reads in place"},
+    {"order-rows", "before select-linear, so that residuals are in the order of its rows"},
     {"select-patches", "before select-tokens, which takes patches as rows"},
     {"select-tokens", "after select-patches, whose rows it takes"},
     {"select-embedding", "before select-norm, which would take positions for a residual"},
