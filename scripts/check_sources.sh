@@ -58,11 +58,11 @@ lines() {
   fi
 }
 lines runtime 37200
-lines ir 20200
-lines passes 13500
+lines ir 20300
+lines passes 14000
 lines backend 6900
 lines frontend 8300
-lines driver 1800
+lines driver 1850
 lines tuner 800
 lines support 600
 lines tools 12300
