@@ -202,13 +202,13 @@ TEST_P(Images, DepthwiseConvolutions) {
       withOutputs(caseOf(1, {12, 20}, 34, {7, 7}, {2, 2}, {3, 3}), 68),
       withOutputs(caseOf(2, {6, 9}, 6, {3, 3}, {1, 1}, {1, 1}), 24),
       withOutputs(caseOf(1, {6, 9}, 4, {2, 3}, {1, 1}, {1, 1}), 8),
-      // Enough windows for two rows of each warp, with an odd number of rows.
-      caseOf(2, {35, 50}, 194, {7, 7}, {1, 1}, {3, 3}),
-      caseOf(2, {33, 50}, 258, {3, 3}, {1, 1}, {1, 1}),
-      caseOf(3, {57, 68}, 192, {3, 3}, {2, 2}, {1, 1}),
-      withOutputs(caseOf(2, {65, 66}, 96, {7, 7}, {2, 2}, {3, 3}), 192),
-      caseOf(2, {33, 50}, 256, {5, 5}, {1, 1}, {2, 2}),
-      caseOf(2, {33, 50}, 320, {4, 4}, {1, 1}, {2, 1}),
+      // Enough images for several rows of each warp, and for several tiles of each CTA.
+      caseOf(700, {5, 9}, 6, {7, 7}, {1, 1}, {3, 3}),
+      caseOf(300, {6, 9}, 66, {3, 3}, {1, 1}, {1, 1}),
+      caseOf(700, {9, 17}, 8, {3, 3}, {2, 2}, {1, 1}),
+      withOutputs(caseOf(700, {9, 17}, 6, {7, 7}, {2, 2}, {3, 3}), 12),
+      caseOf(700, {5, 9}, 8, {5, 5}, {1, 1}, {2, 2}),
+      caseOf(700, {5, 9}, 10, {4, 4}, {1, 1}, {2, 1}),
   };
   for (const DType dtype : kHalves) {
     int step = 0;
@@ -233,6 +233,8 @@ TEST_P(Images, ConvolutionsOfFewChannels) {
       withOutputs(caseOf(2, {10, 33}, 4, {4, 4}, {4, 4}, {0, 0}), 136),
       withOutputs(caseOf(1, {12, 14}, 5, {2, 5}, {1, 3}, {4, 1}, {3, 2}), 40),
       withOutputs(caseOf(3, {1, 1}, 7, {6, 6}, {1, 1}, {3, 3}), 72),
+      // Several tiles for each CTA, with lines that are whole vectors.
+      withOutputs(caseOf(300, {6, 16}, 3, {3, 3}, {2, 2}, {1, 1}), 8),
   };
   for (const DType dtype : kHalves) {
     int step = 0;

@@ -13,7 +13,9 @@ template <class T> void depthwiseConv(const ReferenceArguments &a) {
   const ConvWindows w = ConvWindows::of(a.ints);
   const int64_t height = image.sizes[1], width = image.sizes[2], channels = image.sizes[3];
   const int64_t results = weight.sizes[2], perChannel = results / channels;
-  std::vector<float> sums(results);
+  std::vector<float> weights(w.kernel[0] * w.kernel[1] * results), sums(results);
+  for (size_t i = 0; i < weights.size(); ++i)
+    weights[i] = toFloat(dataOf<T>(weight)[i]);
   T *to = resultOf<T>(a.writes[0]);
   float *const statistics = a.writes[1].data ? resultOf<float>(a.writes[1]) : nullptr;
   int64_t window = 0;
@@ -28,9 +30,12 @@ template <class T> void depthwiseConv(const ReferenceArguments &a) {
             if (y < 0 || y >= height || x < 0 || x >= width)
               continue;
             const T *from = dataOf<T>(image) + ((i * height + y) * width + x) * channels;
-            const T *of = dataOf<T>(weight) + (j * w.kernel[1] + k) * results;
-            for (int64_t c = 0; c < results; ++c)
-              sums[c] += toFloat(from[c / perChannel]) * toFloat(of[c]);
+            const int64_t at = (j * w.kernel[1] + k) * results;
+            for (int64_t c = 0, n = 0; c < channels; ++c) {
+              const float pixel = toFloat(from[c]);
+              for (const int64_t end = n + perChannel; n < end; ++n)
+                sums[n] += pixel * weights[at + n];
+            }
           }
         for (int64_t c = 0; c < results; ++c) {
           sums[c] = rounded<T>(sums[c] + (bias.data ? toFloat(dataOf<T>(bias)[c]) : 0));

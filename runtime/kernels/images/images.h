@@ -96,14 +96,16 @@ struct DepthwiseLaunch : ImageLaunch {
 };
 Result<DepthwiseLaunch> checkDepthwise(const LaunchView &launch, DType dtype);
 
-/// What the threads of a CTA of stem_conv compute: kStemLines lines of kStemColumns windows, of
-/// kStemChannels channels.
+/// A tile of a CTA of stem_conv: kStemLines lines of kStemColumns windows, of kStemChannels
+/// channels. A CTA computes several in turn.
 inline constexpr int64_t kStemLines = kImageThreads / 32, kStemColumns = 32, kStemChannels = 64;
 /// Products of a step of stem_conv, and elements behind each row of weights in shared memory, which
 /// spread the rows over its banks.
 inline constexpr int64_t kStemK = 16, kStemPad = 8;
 /// The most products of a result.
 inline constexpr int64_t kStemMaxK = 256;
+/// The most CTAs of stem_conv: two for each SM of a large GPU, as many as registers allow.
+inline constexpr int64_t kStemMostBlocks = 264;
 /// Shared memory that a CTA has on each GPU since sm_80, in bytes, so that two CTAs fit on an SM of
 /// most.
 inline constexpr int64_t kStemMaxSharedBytes = 80 << 10;
@@ -111,7 +113,7 @@ inline constexpr int64_t kStemMaxSharedBytes = 80 << 10;
 /// The work of a launch of stem_conv.
 struct StemShape {
   int64_t k; ///< Products of a result.
-  /// What the windows of a CTA read of a channel: lines of whole vectors of 8, which may begin up
+  /// What the windows of a tile read of a channel: lines of whole vectors of 8, which may begin up
   /// to 7 pixels before the first window.
   int64_t lines, linePixels;
   int64_t pixels;       ///< What they read of all channels.
@@ -131,13 +133,15 @@ struct StemShape {
             (w.result[0] + kStemLines - 1) / kStemLines};
   }
   constexpr int64_t paddedK() const { return (k + kStemK - 1) / kStemK * kStemK; }
-  /// Bytes of weights, of the places of products, and of pixels.
+  /// Bytes of weights, of the places of products, and of the pixels of two tiles.
   constexpr int64_t sharedBytes() const {
-    return kStemChannels * (paddedK() + kStemPad) * 2 + paddedK() * 4 + pixels * 2;
+    return kStemChannels * (paddedK() + kStemPad) * 2 + paddedK() * 4 + 2 * pixels * 2;
   }
+  constexpr int64_t tiles(int64_t images) const { return images * across * down; }
   /// The grid for y with this many channels.
   constexpr std::array<int64_t, 2> grid(int64_t images, int64_t results) const {
-    return {images * across * down, (results + kStemChannels - 1) / kStemChannels};
+    return {std::min(tiles(images), kStemMostBlocks),
+            (results + kStemChannels - 1) / kStemChannels};
   }
 };
 /// A checked launch of stem_conv.

@@ -31,6 +31,7 @@ template <class T> struct StemParameters {
   Divider parts;             ///< Of 16 bytes of a line in shared memory.
   bool vectors;              ///< Lines are read 16 bytes at a time.
   bool wIsConstant;          ///< Nothing writes w while the plan runs.
+  uint32_t tiles;
   Activation activation;
 };
 
@@ -169,33 +170,50 @@ __global__ void __launch_bounds__(kImageThreads, 2)
   const int paddedK = int(p.paddedK.divisor);
   T *const weights = reinterpret_cast<T *>(memory);
   int *const products = reinterpret_cast<int *>(weights + kStemChannels * (paddedK + kStemPad));
-  T *pixels = reinterpret_cast<T *>(products + paddedK);
+  T *const pixels = reinterpret_cast<T *>(products + paddedK);
   griddepLaunchDependents();
-  const uint32_t cta = blockIdx.x, ofImage = p.across.quotient(cta),
-                 image = p.down.quotient(ofImage);
-  const int firstColumn = int(cta - ofImage * p.across.divisor) * kColumns,
-            firstRow = int(ofImage - image * p.down.divisor) * kLines,
-            firstChannel = int(blockIdx.y) * int(kStemChannels);
+  const int firstChannel = int(blockIdx.y) * int(kStemChannels), line = int(threadIdx.x) / 32;
+  // The image of a tile, and its first row and column of windows.
+  const auto withOrigin = [&](uint32_t tile, auto f) {
+    const uint32_t ofImage = p.across.quotient(tile), image = p.down.quotient(ofImage);
+    return f(image, int(ofImage - image * p.down.divisor) * kLines,
+             int(tile - ofImage * p.across.divisor) * kColumns);
+  };
+  const int bufferPixels = p.channels * int(p.lines.divisor * p.line.divisor);
+  // Starts to load a tile's pixels, and returns where they are.
+  const auto load = [&](uint32_t tile, int buffer) {
+    return withOrigin(tile, [&](uint32_t image, int row, int column) {
+      T *const to = pixels + buffer * bufferPixels;
+      return to + copyPixels(p, to, p.image + image * p.strides[0],
+                             row * p.stride[0] - p.padding[0], column * p.stride[1] - p.padding[1]);
+    });
+  };
   if (p.wIsConstant)
     copyWeights(p, weights, firstChannel);
   locateProducts(p, products);
   griddepWait();
-  pixels +=
-      copyPixels(p, pixels, p.image + image * p.strides[0], firstRow * p.stride[0] - p.padding[0],
-                 firstColumn * p.stride[1] - p.padding[1]);
+  const T *windows = load(blockIdx.x, 0);
   if (!p.wIsConstant)
     copyWeights(p, weights, firstChannel);
-  waitForCopies<0>();
-  __syncthreads();
-  const int line = int(threadIdx.x) / 32, row = firstRow + line;
-  if (row >= p.rows)
-    return;
-  const T *const windows = pixels + line * p.stride[0] * int(p.line.divisor);
-  const int64_t to = (int64_t(image) * p.rows + row) * p.columns;
-  if (p.results - firstChannel <= 32)
-    multiplyWindows<T, 4>(p, weights, products, windows, to, firstColumn, firstChannel);
-  else
-    multiplyWindows<T, 8>(p, weights, products, windows, to, firstColumn, firstChannel);
+  int buffer = 0;
+#pragma unroll 1
+  for (uint32_t tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
+    waitForCopies<0>();
+    __syncthreads(); // The tile is loaded, and all warps have read the one before it.
+    const T *const of = windows + line * p.stride[0] * int(p.line.divisor);
+    if (tile + gridDim.x < p.tiles)
+      windows = load(tile + gridDim.x, buffer ^= 1);
+    withOrigin(tile, [&](uint32_t image, int firstRow, int column) {
+      const int row = firstRow + line;
+      if (row >= p.rows)
+        return;
+      const int64_t to = (int64_t(image) * p.rows + row) * p.columns;
+      if (p.results - firstChannel <= 32)
+        multiplyWindows<T, 4>(p, weights, products, of, to, column, firstChannel);
+      else
+        multiplyWindows<T, 8>(p, weights, products, of, to, column, firstChannel);
+    });
+  }
 }
 
 template <class T>
@@ -226,6 +244,7 @@ Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &a
                       .parts = divider(shape.linePixels / Vector<T>::kSize),
                       .vectors = l.vectors,
                       .wIsConstant = at.isConstant(1),
+                      .tiles = uint32_t(shape.tiles(l.images)),
                       .activation = l.activation};
   std::ranges::copy(l.strides, p.strides);
   for (const int i : {0, 1}) {

@@ -14,7 +14,9 @@ template <class T> void stemConv(const ReferenceArguments &a) {
   std::array<int64_t, 4> strides{};
   for (int64_t d = 3, dense = 1; d >= 0; dense *= image.sizes[size_t(d--)])
     strides[size_t(d)] = image.strides.empty() ? dense : image.strides[size_t(d)];
-  std::vector<float> window(products), sums(results);
+  std::vector<float> weights(results * products), window(products), sums(results);
+  for (size_t i = 0; i < weights.size(); ++i)
+    weights[i] = toFloat(dataOf<T>(weight)[i]);
   T *to = resultOf<T>(a.writes[0]);
   for (int64_t i = 0; i < image.sizes[0]; ++i)
     for (int64_t row = 0; row < w.result[0]; ++row)
@@ -32,7 +34,7 @@ template <class T> void stemConv(const ReferenceArguments &a) {
         for (int64_t n = 0; n < results; ++n) {
           float sum = 0;
           for (int64_t k = 0; k < products; ++k)
-            sum += window[k] * toFloat(dataOf<T>(weight)[n * products + k]);
+            sum += window[k] * weights[n * products + k];
           sums[n] = rounded<T>(sum + (bias.data ? toFloat(dataOf<T>(bias)[n]) : 0));
         }
         withActivation<T>(Activation(a.ints[0]), [&](auto activation) {
