@@ -222,12 +222,7 @@ TEST(CheckEmbedding, RefusesRowStatistics) {
     for (const int i : {0, 2})
       expectNoRowStatistics(good, [&](Launch &l) { l.reads[i].address += 8; });
     expectNoRowStatistics(good, [](Launch &l) { l.writes[0].address += 2; });
-    const std::string gate = "a gate has to be the residual of gemm";
-    expectRefused(good, [](Launch &l) { l.reads[3] = {}; }, gate);
-    expectRefused(good, [](Launch &l) { l.ints[4] = 2; }, gate);
-    expectRefused(good, [](Launch &l) { l.ints[4] = -1; }, gate);
     Launch least = good;
-    least.ints[4] = 0;
     least.reads[2] = {};
     expectTaken(least);
   }
