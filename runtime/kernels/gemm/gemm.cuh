@@ -172,9 +172,12 @@ __global__ void __maxnreg__(maxRegisters(GemmShape<kTileN, kTileM, kSplitK, kFor
 
   // All lanes of a warp call epilogue().
 #pragma unroll 1
-  for (int t = ownRow; t < kMaxGroups * 8; t += kRowStep)
-    epilogue<kForm>(p, t < ownRows && ownColumn < p.n, m0 + firstGroup * 8 + t, ownColumn,
-                    loadPairs(staged + t * Shape::kResultPitch + ownVector * 8));
+  for (int t = ownRow; t < kMaxGroups * 8; t += kRowStep) {
+    const bool inside = t < ownRows && ownColumn < p.n;
+    const int64_t m = m0 + firstGroup * 8 + t;
+    const Pairs<T> values = loadPairs(staged + t * Shape::kResultPitch + ownVector * 8);
+    epilogue<kForm>(p, inside, m, ownColumn, values, residualOf<kForm>(p, inside, m, ownColumn));
+  }
 #endif
 }
 

@@ -1,13 +1,10 @@
 // Device and host code shared by gemm.cuh and gemm_persistent.cuh: the kernel parameter, the loads
-// of operands, the pipeline state, the mainloop, and the scales that normalize rows of X.
+// of operands, the pipeline state and the mainloop.
 #pragma once
 
-#include "runtime/kernels/device.cuh"
-#include "runtime/kernels/device/kernel_rows.h"
 #include "runtime/kernels/device/tensor_map.h"
 #include "runtime/kernels/divider.h"
-#include "runtime/kernels/gemm/gemm.h"
-#include "runtime/kernels/rowwise/row_statistics.cuh"
+#include "runtime/kernels/gemm/gemm_rows.cuh"
 #include "runtime/kernels/sm90/hopper.cuh"
 #include "runtime/kernels/sm90/wgmma.cuh"
 
@@ -31,26 +28,17 @@ struct Windows {
   int strideX = 0, strideY = 0, paddingX = 0, paddingY = 0, dilationX = 0, dilationY = 0;
 };
 
-template <class T> struct GemmParameters {
+struct GemmMaps {
   CUtensorMap w, x;                  ///< x is of images in conv.
   CUtensorMap yTiles, residualTiles; ///< Persistent kernels: boxes of boxM() rows, 64 columns.
-  const T *bias, *residual;          ///< Null if absent.
-  T *y;
-  int64_t residualStride, yStride;  ///< From row to row, in elements.
-  RowStatistics *yStatistics;       ///< [M, yGroups]; null if not requested.
-  const RowStatistics *xStatistics; ///< [M, xGroups]; gemm_norm only, like eps and perColumn.
-  float eps, perColumn;             ///< perColumn is 1 / K.
-  int m, n, k, stages;
-  int xGroups, yGroups; ///< statisticsGroups() of K and of N.
-  Activation activation;
-  bool gates; ///< gemm only: the residual is a factor instead of an addend.
+};
+
+template <class T> struct GemmParameters : GemmMaps, RowParameters<T> {
   /// Persistent kernels; tailTiles are those of the tail launch of pairs beside wide clusters.
   ClusterTiles tiles, tailTiles;
   /// Whether consecutive tiles lie along M: then the kernel reads X, the smaller operand, again and
   /// again and W once.
   bool mIsInner;
-  /// Nothing writes w, or bias, while the plan runs.
-  bool wIsConstant, biasIsConstant;
   Windows windows; ///< conv only.
 };
 
@@ -124,15 +112,6 @@ __device__ __forceinline__ void loadW(const GemmParameters<T> &p, void *to, int 
   }
 }
 
-/// Adds a residual to two results, or multiplies them by a gate.
-template <GemmForm kForm, class T>
-__device__ __forceinline__ Pair<T> withResidual(const GemmParameters<T> &p, Pair<T> results,
-                                                Pair<T> residual) {
-  if (kForm == GemmForm::Plain && p.gates)
-    return __hmul2_rn(results, residual);
-  return __hadd2_rn(results, residual);
-}
-
 /// Extent of a stage in K: rows of 128 bytes.
 constexpr int kTileK = kGemmTileK;
 
@@ -147,37 +126,6 @@ struct Ring {
     }
   }
 };
-
-/// 1 / sqrt(variance + eps) of a row of x, from the statistics of the whole row. It scales the
-/// row's accumulators. The mean of the row adds nothing to them because each row of w sums to 0.
-template <class T> __device__ float scaleOf(const GemmParameters<T> &p, const RowStatistics &of) {
-  const float mean = of.sum * p.perColumn, variance = of.squares * p.perColumn - mean * mean;
-  return rsqrtf(fmaxf(variance, 0) + p.eps);
-}
-/// The same scale, from the statistics of row `m` in global memory: two groups (16 bytes) for each
-/// load and 8 loads in flight. An odd number of groups is loaded one at a time.
-template <class T> __device__ float scaleOf(const GemmParameters<T> &p, int64_t m) {
-  constexpr int kAtOnce = 8;
-  const RowStatistics *const row = p.xStatistics + m * p.xGroups;
-  RowStatistics all{};
-  const int pairs = p.xGroups % 2 == 0 ? p.xGroups / 2 : 0;
-#pragma unroll 1
-  for (int first = 0; first < pairs; first += kAtOnce) {
-    float4 of[kAtOnce];
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i)
-      of[i] = first + i < pairs ? reinterpret_cast<const float4 *>(row)[first + i] : float4{};
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i)
-      all.addTwo(of[i]);
-  }
-#pragma unroll 1
-  for (int g = 2 * pairs; g < p.xGroups; ++g) {
-    all.sum += row[g].sum;
-    all.squares += row[g].squares;
-  }
-  return scaleOf(p, all);
-}
 
 /// The mainloop of a consumer warpgroup: accumulates over `steps` K steps, one pipeline stage each.
 /// `w` and `x` describe the warpgroup's operands in stage 0. Calls `release` with each stage that
@@ -230,27 +178,7 @@ Result<GemmParameters<T>> gemmParameters(const LaunchView &launch, const LaunchA
   } else {
     CGC_ASSIGN_OR_RETURN(p.x, tensorMap(at.reads[kGemmX], dtype, l.x));
   }
-  p.bias = static_cast<const T *>(at.reads[kGemmBias]);
-  p.residual = static_cast<const T *>(kForm == GemmForm::Norm ? nullptr : at.reads[kGemmResidual]);
-  p.y = static_cast<T *>(at.writes[kGemmY]);
-  p.residualStride = l.residualStride;
-  p.yStride = l.yStride;
-  p.m = int(l.m);
-  p.n = int(l.n);
-  p.k = int(l.k);
-  p.stages = int(l.stages);
-  p.xGroups = int(statisticsGroups(l.k));
-  p.yGroups = int(statisticsGroups(l.n));
-  p.activation = l.activation;
-  p.gates = l.gates;
-  p.yStatistics = static_cast<RowStatistics *>(at.writes[kGemmYStatistics]);
-  p.wIsConstant = at.isConstant(kGemmW);
-  p.biasIsConstant = !at.reads[kGemmBias] || at.isConstant(kGemmBias);
-  if constexpr (kForm == GemmForm::Norm) {
-    p.xStatistics = static_cast<const RowStatistics *>(at.reads[kGemmXStatistics]);
-    p.eps = static_cast<float>(launch.floats[0]);
-    p.perColumn = 1.0f / static_cast<float>(l.k);
-  }
+  setRowParameters<kForm>(p, launch, at, l);
   return p;
 }
 

@@ -1,9 +1,8 @@
 // The shape of the GEMM kernels that are not persistent, and the parts of their epilogue: the
-// exchange of split-K clusters, staging, and the stores of rows. Included by gemm.cuh.
+// exchange of split-K clusters, and staging. Included by gemm.cuh.
 #pragma once
 
 #include "runtime/kernels/gemm/gemm_common.cuh"
-#include "runtime/kernels/pointwise/activations.cuh"
 
 namespace cgc {
 namespace {
@@ -84,44 +83,6 @@ __device__ __forceinline__ void stageResults(T *staged, const float (&own)[4 * S
                           matrix % 2 * 8,
                       one[0], one[1], one[0], one[1]);
     }
-  }
-}
-
-/// Applies activation and residual or gate (conv: residual and activation; gemm_norm has none) to
-/// eight consecutive results of row `m` from column `n` on, stores them, and writes the row
-/// statistics of y if requested. All lanes of a warp call it; eight consecutive lanes have 64
-/// columns of one row. Lanes that are not `inside` y store nothing.
-template <GemmForm kForm, class T>
-__device__ void epilogue(const GemmParameters<T> &p, bool inside, int64_t m, int n,
-                         Pairs<T> values) {
-  const bool hasResidual = kForm != GemmForm::Norm && p.residual;
-  Pairs<T> more;
-  if (inside && hasResidual)
-    more = loadPairs(p.residual + m * p.residualStride + n);
-  const auto activate = [&] {
-    withActivation<T>(p.activation, [&](auto activation) {
-#pragma unroll
-      for (int i = 0; i < Pairs<T>::kSize; ++i)
-        values[i] = activatePair<T>(activation, values[i]);
-    });
-  };
-  if constexpr (kForm != GemmForm::Conv)
-    activate();
-  if (hasResidual) {
-#pragma unroll
-    for (int i = 0; i < Pairs<T>::kSize; ++i)
-      values[i] = withResidual<kForm>(p, values[i], more[i]);
-  }
-  if constexpr (kForm == GemmForm::Conv)
-    activate();
-  if (inside)
-    storePairs(p.y + m * p.yStride + n, values);
-  if (p.yStatistics) {
-    RowStatistics statistics{};
-#pragma unroll
-    for (int i = 0; i < Pairs<T>::kSize; ++i)
-      statistics.add(inside ? toFloats(values[i]) : float2{});
-    storeSumOfLanes(p.yStatistics + m * p.yGroups + n / kStatisticsGroup, inside, statistics);
   }
 }
 
