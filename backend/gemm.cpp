@@ -233,8 +233,8 @@ bool prefersLibrary(const GemmProblem &problem) {
 
 std::vector<GemmChoice> gemmCandidates(const GemmProblem &problem, const GpuTarget &gpu) {
   std::vector<GemmChoice> candidates;
-  if (gpu.arch == Arch::Sm90a && mayFitTiles(problem))
-    for (const GemmKernelChoice &choice : rankedKernels(problem, gpu.multiprocessors))
+  if (mayFitTiles(problem))
+    for (const GemmKernelChoice &choice : rankedKernels(problem, gpu))
       candidates.emplace_back(choice);
   if (gpu.arch == Arch::Sm90a && fitsF32Kernels(problem))
     candidates = f32Kernels(problem, gpu.multiprocessors);

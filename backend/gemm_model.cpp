@@ -52,13 +52,41 @@ double estimatePersistent(const GemmTile &tile, const GemmProblem &p, int64_t mu
 
 /// K steps of each CTA of a split.
 uint32_t stepsOf(const GemmTile &tile, int64_t k) {
-  return uint32_t(((k + 63) / 64 + tile.splitK - 1) / tile.splitK);
+  const uint32_t step = tile.stepK();
+  return uint32_t(((k + step - 1) / step + tile.splitK - 1) / tile.splitK);
+}
+
+/// The time of an mma kernel on an A100, by its data sheet: 1024 multiplications a clock, 128 bytes
+/// a clock of shared memory, and about 40 from the L2 cache. It is not fitted to measurements.
+double estimateMma(const GemmTile &tile, uint32_t stages, const GemmProblem &p,
+                   int64_t multiprocessors) {
+  constexpr double kMemoryLatency = 700, kBarrier = 100;
+  const double area = double(tile.tileN) * tile.tileM, rows = tile.tileN + tile.tileM;
+  const auto grid = tile.grid(p.m, p.n, uint32_t(multiprocessors));
+  const double ctas = double(grid[0]) * grid[1], sms = double(multiprocessors);
+  // The CTAs on an SM, by its memory and registers.
+  const double most = std::floor(std::min((164 << 10) / (tile.sharedBytes(stages) + 2048.0),
+                                          65536 / (area + tile.threads() * 96.0)));
+  const double bytes = tile.stepK() * 2.0, multiply = area * tile.stepK() / 1024;
+  // Each warp reads its rows of both operands from shared memory.
+  const double shared =
+      (rows + tile.tileN * tile.warpsM() + tile.tileM * tile.warpsN()) * bytes / 128;
+  const double epilogue = 800 + area / 8;
+  const auto round = [&](double together) {
+    const double step = std::max({together * std::max({multiply, shared, rows * bytes / 40}),
+                                  multiply + kBarrier, kMemoryLatency / (stages - 1)});
+    return stepsOf(tile, p.k) * step + together * epilogue;
+  };
+  const double full = std::floor(ctas / (most * sms)), rest = ctas - full * most * sms;
+  return full * round(most) + (rest > 0 ? round(std::ceil(rest / sms)) : 0) + kLatency;
 }
 
 double estimate(const GemmTile &tile, uint32_t stages, const GemmProblem &p,
                 int64_t multiprocessors) {
   if (tile.persistent)
     return estimatePersistent(tile, p, multiprocessors);
+  if (tile.mma)
+    return estimateMma(tile, stages, p, multiprocessors);
   const double area = double(tile.tileN) * tile.tileM;
   const auto grid = tile.grid(p.m, p.n, uint32_t(multiprocessors));
   const double ctas = double(grid[0]) * grid[1];
@@ -100,24 +128,25 @@ double gemmClocks(const GemmProblem &problem, const GemmKernelChoice &choice,
   return estimate(*choice.kernel.tile, choice.stages, problem, multiprocessors);
 }
 
-std::vector<GemmKernelChoice> rankedKernels(const GemmProblem &p, int64_t multiprocessors) {
+std::vector<GemmKernelChoice> rankedKernels(const GemmProblem &p, const GpuTarget &gpu) {
   std::vector<std::pair<double, GemmKernelChoice>> choices;
   for (const GemmTile &tile : p.epilogue.windows   ? convTiles()
                               : p.epilogue.normEps ? gemmNormTiles()
                                                    : gemmTiles()) {
-    if (p.m <= kNonPersistentMaxM && tile.persistent)
+    if ((p.m <= kNonPersistentMaxM && tile.persistent) || tile.mma == (gpu.arch == Arch::Sm90a))
       continue;
-    for (const uint32_t memory : {kSharedOfHalf, kGemmMaxSharedBytes}) {
-      if (tile.persistent && memory != kGemmMaxSharedBytes)
+    const uint32_t all = tile.mma ? kMmaMaxSharedBytes : kGemmMaxSharedBytes;
+    for (const uint32_t memory : {all / 2, all}) {
+      if (tile.persistent && memory != all)
         continue; // Its registers allow one CTA on an SM.
       const uint32_t steps = stepsOf(tile, p.k);
-      const uint32_t stages = tile.stagesIn(memory, std::min(std::max(steps, 2u), kGemmMaxStages));
+      const uint32_t stages = tile.stagesIn(memory, std::max(steps, 2u));
       const bool isDuplicate = !choices.empty() && choices.back().second.kernel.tile == &tile &&
                                choices.back().second.stages == stages;
       if (stages < 2 || !tile.takes(p.k) || isDuplicate)
         continue;
-      choices.push_back({estimate(tile, stages, p, multiprocessors),
-                         {{p.dtype, &tile}, stages, uint32_t(multiprocessors)}});
+      choices.push_back({estimate(tile, stages, p, gpu.multiprocessors),
+                         {{p.dtype, &tile}, stages, uint32_t(gpu.multiprocessors)}});
     }
   }
   std::ranges::stable_sort(choices, {}, &std::pair<double, GemmKernelChoice>::first);

@@ -64,12 +64,13 @@ bool takes(const GemmProblem &problem, const GemmChoice &choice, const GemmPlace
 }
 
 /// Whether a separate layer_norm and a GEMM are faster than `choice`, the best candidate. For few
-/// rows a layer_norm costs mostly its launch; for more, only persistent tiles are faster.
+/// rows a layer_norm costs mostly its launch; for more, only persistent tiles are faster on Hopper.
 bool isFasterApart(GemmProblem problem, const GemmChoice &choice) {
   if (!problem.epilogue.normEps || problem.m <= kNonPersistentMaxM)
     return false;
   problem.epilogue.normEps.reset();
-  return !std::get<GemmKernelChoice>(choice).kernel.tile->persistent || prefersLibrary(problem);
+  const GemmTile &tile = *std::get<GemmKernelChoice>(choice).kernel.tile;
+  return !(tile.persistent || tile.mma) || prefersLibrary(problem);
 }
 
 /// The one place that decides what computes a GEMM: as lowerGemm().

@@ -14,6 +14,8 @@ namespace {
 #define CGC_GEMM_PERSISTENT(M) {"128x" #M "_persistent", kPersistentTileN, M, 1, true},
 constexpr GemmTile kTiles[] = {
 #include "runtime/kernels/gemm/tiles.def"
+#define CGC_GEMM_MMA(N, M) {#N "x" #M "_mma", N, M, 1, false, GemmForm::Plain, true},
+#include "runtime/kernels/gemm/mma_tiles.def"
 };
 #define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS)                                                         \
   {#N "x" #M "_" #SPLIT_K, N, M, SPLIT_K, false, GemmForm::Norm},
@@ -21,6 +23,8 @@ constexpr GemmTile kTiles[] = {
   {"128x" #M "_persistent", kPersistentTileN, M, 1, true, GemmForm::Norm},
 constexpr GemmTile kNormTiles[] = {
 #include "runtime/kernels/gemm/norm_tiles.def"
+#define CGC_GEMM_MMA(N, M) {#N "x" #M "_mma", N, M, 1, false, GemmForm::Norm, true},
+#include "runtime/kernels/gemm/mma_tiles.def"
 };
 #define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS)                                                         \
   {#N "x" #M "_" #SPLIT_K, N, M, SPLIT_K, false, GemmForm::Conv},
@@ -39,11 +43,15 @@ struct TileRows {
 #define CGC_GEMM_PERSISTENT(M) CGC_GEMM_ROWS(gemm, 128x##M##_persistent)
 constexpr TileRows kRows[] = {
 #include "runtime/kernels/gemm/tiles.def"
+#define CGC_GEMM_MMA(N, M) CGC_GEMM_ROWS(gemm, N##x##M##_mma)
+#include "runtime/kernels/gemm/mma_tiles.def"
 };
 #define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS) CGC_GEMM_ROWS(gemm_norm, N##x##M##_##SPLIT_K)
 #define CGC_GEMM_PERSISTENT(M) CGC_GEMM_ROWS(gemm_norm, 128x##M##_persistent)
 constexpr TileRows kNormRows[] = {
 #include "runtime/kernels/gemm/norm_tiles.def"
+#define CGC_GEMM_MMA(N, M) CGC_GEMM_ROWS(gemm_norm, N##x##M##_mma)
+#include "runtime/kernels/gemm/mma_tiles.def"
 };
 #define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS) CGC_GEMM_ROWS(conv, N##x##M##_##SPLIT_K)
 #define CGC_GEMM_PERSISTENT(M) CGC_GEMM_ROWS(conv, 128x##M##_persistent)
@@ -115,7 +123,7 @@ Result<GemmLaunch> checkGemm(const LaunchView &launch, DType dtype, const GemmTi
   const auto grid = tile.grid(m, n, launch.grid[0]);
   if (launch.grid[0] == 0 || !std::ranges::equal(launch.grid, grid) ||
       launch.block[0] != tile.threads() || launch.block[1] != 1 || launch.block[2] != 1 ||
-      stages < 2)
+      stages < 2 || (tile.mma && launch.sharedBytes > kMmaMaxSharedBytes))
     return refuseLaunch("grid, block or shared memory does not match the tile");
 
   const OperandView &x = launch.reads[kGemmX], &w = launch.reads[kGemmW],
@@ -149,13 +157,23 @@ Result<GemmLaunch> checkGemm(const LaunchView &launch, DType dtype, const GemmTi
                      .stages = stages,
                      .activation = Activation(activation),
                      .gates = gates == 1,
+                     .xStride = *xStride,
+                     .wStride = *wStride,
                      .residualStride = *residualStride,
                      .yStride = *yStride,
-                     .w = tileMapShape(n, k, *wStride, tile.wBoxRows()),
-                     .x = tileMapShape(m, k, *xStride, tile.xBoxRows()),
+                     .w = {},
+                     .x = {},
                      .image = {},
                      .y = {},
                      .residual = {}};
+  if (tile.mma) {
+    constexpr uint32_t kMaxGridY = 65535; // CUDA C++ Programming Guide, Compute Capabilities.
+    if (grid[1] > kMaxGridY)
+      return refuseLaunch("there are too many tiles");
+    return checked;
+  }
+  checked.w = tileMapShape(n, k, *wStride, tile.wBoxRows());
+  checked.x = tileMapShape(m, k, *xStride, tile.xBoxRows());
   if (isConv) {
     CGC_TRY(checkConvOperands(launch, dtype, tile, checked));
   } else {
@@ -185,11 +203,17 @@ Result<GemmLaunch> checkGemm(const LaunchView &launch, DType dtype, const GemmTi
 #define CGC_GEMM_PERSISTENT(M)                                                                     \
   CGC_GEMM_CHECKS(gemm, 128x##M##_persistent, kPersistentTileN, M, 1, true, GemmForm::Plain)
 #include "runtime/kernels/gemm/tiles.def"
+#define CGC_GEMM_MMA(N, M)                                                                         \
+  CGC_GEMM_CHECKS(gemm, N##x##M##_mma, N, M, 1, false, GemmForm::Plain, true)
+#include "runtime/kernels/gemm/mma_tiles.def"
 #define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS)                                                         \
   CGC_GEMM_CHECKS(gemm_norm, N##x##M##_##SPLIT_K, N, M, SPLIT_K, false, GemmForm::Norm)
 #define CGC_GEMM_PERSISTENT(M)                                                                     \
   CGC_GEMM_CHECKS(gemm_norm, 128x##M##_persistent, kPersistentTileN, M, 1, true, GemmForm::Norm)
 #include "runtime/kernels/gemm/norm_tiles.def"
+#define CGC_GEMM_MMA(N, M)                                                                         \
+  CGC_GEMM_CHECKS(gemm_norm, N##x##M##_mma, N, M, 1, false, GemmForm::Norm, true)
+#include "runtime/kernels/gemm/mma_tiles.def"
 #define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS)                                                         \
   CGC_GEMM_CHECKS(conv, N##x##M##_##SPLIT_K, N, M, SPLIT_K, false, GemmForm::Conv)
 #define CGC_GEMM_PERSISTENT(M)                                                                     \

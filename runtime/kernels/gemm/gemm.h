@@ -1,5 +1,5 @@
-// The Hopper GEMM kernels gemm_*, gemm_norm_* and conv_*: their tiles, ids, arguments and launch
-// shapes, and the check.
+// The GEMM kernels gemm_*, gemm_norm_* and conv_*: their tiles, ids, arguments and launch shapes,
+// and the check.
 #pragma once
 
 #include "runtime/kernels/conv_windows.h"
@@ -17,7 +17,9 @@ namespace cgc {
 /// Dynamic shared memory of a CTA that has an SM to itself, in bytes. The SM's 227 KiB less what
 /// the kernels declare statically.
 inline constexpr uint32_t kGemmMaxSharedBytes = 224 << 10;
-/// Extent of a pipeline stage in K, in elements.
+/// The same for the kernels of gemm_mma.cuh, which run on GPUs whose CTAs have at most 99 KiB.
+inline constexpr uint32_t kMmaMaxSharedBytes = 96 << 10;
+/// Extent of a pipeline stage in K, in elements; of those kernels it is GemmTile::stepK().
 inline constexpr uint32_t kGemmTileK = 64;
 /// Extent in N of a CTA's tile in a persistent kernel.
 inline constexpr uint32_t kPersistentTileN = 128;
@@ -25,7 +27,7 @@ inline constexpr uint32_t kPersistentTileN = 128;
 /// rows of X, those of a column the same rows of W.
 inline constexpr uint32_t kWideClusterCtas = 8;
 /// Upper limit of pipeline stages.
-inline constexpr uint32_t kGemmMaxStages = 16;
+inline constexpr uint32_t kGemmMaxStages = 16, kMmaMaxStages = 4;
 
 /// What a kernel multiplies with W, and its epilogue.
 enum class GemmForm : uint8_t {
@@ -34,10 +36,11 @@ enum class GemmForm : uint8_t {
   Conv   ///< conv: the windows of an image, each a row of X; residual, then activation.
 };
 
-/// A tiling of y[M,N] = x[M,K] w[N,K]^T. The kernels compute y^T = w x^T: w is the left operand of
-/// wgmma and N runs along wgmma's M of 64, so that a tile may be as narrow as 8 in M.
+/// A tiling of y[M,N] = x[M,K] w[N,K]^T. The kernels for Hopper compute y^T = w x^T: w is the left
+/// operand of wgmma and N runs along wgmma's M of 64, so that a tile may be as narrow as 8 in M.
 struct GemmTile {
-  /// tileN x tileM, then the split-K factor or "persistent". The kernel is "gemm_f16_" + name.
+  /// tileN x tileM, then the split-K factor, "persistent" or "mma". The kernel is "gemm_f16_" +
+  /// name.
   std::string_view name;
   uint32_t tileN, tileM;
   uint32_t splitK; ///< CTAs of a cluster that share an output tile, each with a part of K.
@@ -46,6 +49,9 @@ struct GemmTile {
   /// 2 * tileN columns of y; see hasWideClusters() for clusters of eight.
   bool persistent = false;
   GemmForm form = GemmForm::Plain;
+  /// Whether gemm_mma.cuh has the kernel, which runs on every GPU from sm_80 on. The others are for
+  /// Hopper.
+  bool mma = false;
 
   /// Whether the kernel supports this K. Split-K needs at least one K step for each CTA: without
   /// one, results were wrong on an H200, for a reason that is not understood
@@ -108,8 +114,10 @@ struct GemmTile {
   }
   /// Threads of a CTA: a consumer warpgroup for each 64 of tileN and a producer warp; gemm_norm has
   /// one more warp, which helps to read row statistics. The producer warps of a persistent kernel
-  /// fill a warpgroup.
+  /// fill a warpgroup. The four warps of an mma kernel all copy and multiply.
   constexpr uint32_t threads() const {
+    if (mma)
+      return 128;
     return tileN * 2 + (persistent ? 128 : form == GemmForm::Norm ? 64 : 32);
   }
   /// Persistent kernels: the rows of y in a box of a TMA store, a multiple of the 8 rows after
@@ -124,10 +132,20 @@ struct GemmTile {
   constexpr uint32_t splitKBytes() const {
     return splitK == 1 ? 0 : splitK * maxGroups() * tileN * 2 * 16;
   }
-  /// Dynamic shared memory for this many stages, each with kGemmTileK columns of both operands. The
+  /// Extent of a pipeline stage in K. Large tiles of mma kernels have short stages, so that several
+  /// fit into half of kMmaMaxSharedBytes.
+  constexpr uint32_t stepK() const { return mma && tileN + tileM > 128 ? 32 : kGemmTileK; }
+  /// mma kernels: the warps along M; the others lie along N.
+  constexpr uint32_t warpsM() const { return tileM >= 32 ? 2 : 1; }
+  constexpr uint32_t warpsN() const { return threads() / 32 / warpsM(); }
+  constexpr uint32_t maxStages() const { return mma ? kMmaMaxStages : kGemmMaxStages; }
+  /// Dynamic shared memory for this many stages, each with stepK() columns of both operands. The
   /// epilogue stages results in the same memory, in rows padded against bank conflicts; a
-  /// persistent kernel stages them in memory of their own. 1024 bytes more align the first tile.
+  /// persistent kernel stages them in memory of their own. 1024 bytes more align the first tile of
+  /// wgmma.
   constexpr uint32_t sharedBytes(uint32_t stages) const {
+    if (mma)
+      return std::max(stages * (tileN + tileM) * stepK() * 2, tileM * (tileN + 8) * 2);
     const uint32_t operands = stages * (tileN + tileM) * 128;
     if (persistent)
       return operands + tileN * tileM * 2 + 1024;
@@ -137,15 +155,15 @@ struct GemmTile {
   /// The most stages, up to `most`, that fit into this many bytes; 1 if two do not.
   constexpr uint32_t stagesIn(uint32_t bytes, uint32_t most = kGemmMaxStages) const {
     uint32_t stages = 1;
-    while (stages < most && sharedBytes(stages + 1) <= bytes)
+    while (stages < std::min(most, maxStages()) && sharedBytes(stages + 1) <= bytes)
       ++stages;
     return stages;
   }
 };
 
-/// The tiles of gemm_*, in the order of tiles.def.
+/// The tiles of gemm_*, in the order of tiles.def, then of mma_tiles.def.
 std::span<const GemmTile> gemmTiles();
-/// The tiles of gemm_norm_*, in the order of norm_tiles.def.
+/// The tiles of gemm_norm_*, in the order of norm_tiles.def, then of mma_tiles.def.
 std::span<const GemmTile> gemmNormTiles();
 /// The tiles of conv_*, in the order of conv_tiles.def.
 std::span<const GemmTile> convTiles();
@@ -191,9 +209,10 @@ struct GemmLaunch {
   uint32_t stages;
   Activation activation;
   bool gates; ///< The residual is a factor.
-  int64_t residualStride,
-      yStride; ///< From row to row, in elements. residualStride is 0 without one.
-  TensorMapShape w;
+  /// From row to row, in elements. residualStride is 0 without one; xStride and wStride are K in
+  /// conv.
+  int64_t xStride, wStride, residualStride, yStride;
+  TensorMapShape w;           ///< Not of mma kernels, which have no maps.
   TensorMapShape x;           ///< Not of conv.
   ImageMapShape image;        ///< Of conv alone.
   TensorMapShape y, residual; ///< Persistent kernels only; the residual only if there is one.

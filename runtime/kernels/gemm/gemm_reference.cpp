@@ -227,6 +227,10 @@ void cublasLtMatmulReference(const ReferenceArguments &arguments) {
   CGC_REFERENCE(gemm_f16_128x##M##_persistent, gemm<F16>)                                          \
   CGC_REFERENCE(gemm_bf16_128x##M##_persistent, gemm<BF16>)
 #include "runtime/kernels/gemm/tiles.def"
+#define CGC_GEMM_MMA(N, M)                                                                         \
+  CGC_REFERENCE(gemm_f16_##N##x##M##_mma, gemm<F16>)                                               \
+  CGC_REFERENCE(gemm_bf16_##N##x##M##_mma, gemm<BF16>)
+#include "runtime/kernels/gemm/mma_tiles.def"
 #define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS)                                                         \
   CGC_REFERENCE(gemm_norm_f16_##N##x##M##_##SPLIT_K, gemmNorm<F16>)                                \
   CGC_REFERENCE(gemm_norm_bf16_##N##x##M##_##SPLIT_K, gemmNorm<BF16>)
@@ -234,6 +238,10 @@ void cublasLtMatmulReference(const ReferenceArguments &arguments) {
   CGC_REFERENCE(gemm_norm_f16_128x##M##_persistent, gemmNorm<F16>)                                 \
   CGC_REFERENCE(gemm_norm_bf16_128x##M##_persistent, gemmNorm<BF16>)
 #include "runtime/kernels/gemm/norm_tiles.def"
+#define CGC_GEMM_MMA(N, M)                                                                         \
+  CGC_REFERENCE(gemm_norm_f16_##N##x##M##_mma, gemmNorm<F16>)                                      \
+  CGC_REFERENCE(gemm_norm_bf16_##N##x##M##_mma, gemmNorm<BF16>)
+#include "runtime/kernels/gemm/mma_tiles.def"
 #define CGC_GEMM_TILE(N, M, SPLIT_K, CTAS)                                                         \
   CGC_REFERENCE(conv_f16_##N##x##M##_##SPLIT_K, conv<F16>)                                         \
   CGC_REFERENCE(conv_bf16_##N##x##M##_##SPLIT_K, conv<BF16>)

@@ -25,7 +25,7 @@ GemmProblem problemOf(Family family, int64_t m, int64_t n, int64_t k) {
   return problem;
 }
 std::vector<GemmKernelChoice> ranked(Family family, int64_t m, int64_t n, int64_t k) {
-  return rankedKernels(problemOf(family, m, n, k), kMultiprocessors);
+  return rankedKernels(problemOf(family, m, n, k), {Arch::Sm90a, kMultiprocessors});
 }
 
 bool hasPersistent(const std::vector<GemmKernelChoice> &choices) {
@@ -220,6 +220,34 @@ TEST(GemmModel, SharedMemoryHasRoomForResults) {
   const auto split = std::ranges::find(gemmTiles(), "128x136_4", &GemmTile::name);
   EXPECT_EQ(split->stagesIn(93440 + 1024), 2u);
   EXPECT_EQ(split->stagesIn(93440 + 1023), 1u);
+}
+
+/// Before Hopper, the tiles of mma kernels alone are ranked; on it, none of them.
+TEST(GemmModel, RanksTheKernelsOfTheArchitecture) {
+  for (const Family family : {kGemm, kGemmNorm})
+    for (const auto &[m, k] : {std::pair(1, 8), {77, 768}, {12544, 3072}}) {
+      for (const GemmKernelChoice &choice : ranked(family, m, 768, k))
+        EXPECT_FALSE(choice.kernel.tile->mma) << choice.name();
+      std::set<std::pair<const GemmTile *, uint32_t>> seen;
+      std::set<const GemmTile *> tiles;
+      for (const GemmKernelChoice &choice :
+           rankedKernels(problemOf(family, m, 768, k), {Arch::Sm80, 108})) {
+        EXPECT_TRUE(choice.kernel.tile->mma) << choice.name();
+        EXPECT_TRUE(seen.emplace(choice.kernel.tile, choice.stages).second) << choice.name();
+        EXPECT_LE(choice.kernel.tile->sharedBytes(choice.stages), kMmaMaxSharedBytes);
+        tiles.insert(choice.kernel.tile);
+      }
+      EXPECT_EQ(tiles.size(), 6u);
+    }
+}
+
+TEST(GemmModel, MmaTilesAreLargeForManyRowsOnly) {
+  const auto tileOf = [](int64_t m, int64_t n, int64_t k) {
+    return rankedKernels(problemOf(kGemm, m, n, k), {Arch::Sm80, 108}).front().kernel.tile->name;
+  };
+  EXPECT_EQ(tileOf(12544, 3072, 768), "128x128_mma");
+  EXPECT_EQ(tileOf(16448, 4096, 1024), "128x128_mma");
+  EXPECT_EQ(tileOf(1, 1024, 1024), "64x16_mma");
 }
 
 TEST(GemmModel, FitsSharedMemory) {

@@ -77,6 +77,41 @@ TEST(CheckGemm, RefusesLaunchesOfOtherTiles) {
   }
 }
 
+/// A CTA has at most 99 KiB on sm_86, sm_89 and sm_120, with what the kernel declares statically:
+/// the bias and the scales of a tile.
+TEST(CheckGemm, MmaTilesFitEveryGpu) {
+  size_t tiles = 0;
+  for (const GemmTile &tile : gemmTiles()) {
+    const Launch good = gemm(tile);
+    EXPECT_EQ((findKernel(good.kernel)->traits & kHopper) == 0, tile.mma) << good.kernel;
+    if (!tile.mma)
+      continue;
+    ++tiles;
+    EXPECT_LE(tile.sharedBytes(tile.maxStages()), kMmaMaxSharedBytes);
+    EXPECT_LE(kMmaMaxSharedBytes + tile.tileN * 2 + tile.tileM * 4, 99u << 10);
+    EXPECT_EQ(tile.stagesIn(UINT32_MAX), tile.maxStages());
+    for (uint32_t stages = 2; stages <= tile.maxStages(); ++stages) {
+      Launch other = good;
+      other.sharedBytes = tile.sharedBytes(stages);
+      expectTaken(other);
+    }
+    expectRefused(
+        good, [](Launch &l) { l.sharedBytes = kMmaMaxSharedBytes + 1; },
+        "shared memory does not match the tile");
+    const auto ofRows = [&](int64_t m) {
+      Launch launch = good;
+      launch.grid = tile.grid(m, kN, 132);
+      launch.ints[0] = launch.reads[0].sizes[0] = launch.reads[3].sizes[0] =
+          launch.writes[0].sizes[0] = launch.writes[1].sizes[0] = m;
+      return launch;
+    };
+    const int64_t most = int64_t(65535) * tile.tileM;
+    expectTaken(ofRows(most));
+    expectRefused(ofRows(most + 1), [](Launch &) {}, "there are too many tiles");
+  }
+  EXPECT_EQ(tiles, 6u);
+}
+
 TEST(CheckGemm, RefusesTensors) {
   for (const GemmTile &tile : gemmTiles()) {
     const Launch good = gemm(tile);
