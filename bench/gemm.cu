@@ -142,7 +142,7 @@ int main(int argc, char **argv) {
         const uint32_t block[3] = {tile.threads(), 1, 1};
         const std::vector<int64_t> xs = {m, k}, ws = {n, k}, bs = {n}, ys = {m, n};
         const std::vector<int64_t> ints = {
-            m, n, k, int64_t(gelu ? cgc::Activation::Gelu : cgc::Activation::None)};
+            m, n, k, int64_t(gelu ? cgc::Activation::Gelu : cgc::Activation::None), /*gates=*/0};
         const auto prepare = [&](const void *function) {
           CHECK(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                      int(tile.sharedBytes(stages))));
