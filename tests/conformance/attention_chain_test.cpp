@@ -14,7 +14,7 @@ struct Heads {
   int64_t width() const { return heads * 64; }
 };
 
-class AttentionChains : public GemmKernelTest {
+class AttentionChains : public HopperGemmTest {
 protected:
   /// x -> qkv = x p^T + bias -> a = attention of qkv -> x = a q^T + x, three times in the same
   /// memory. GEMMs use this tile, with grids for this many SMs.

@@ -57,7 +57,7 @@ private:
   }
 };
 
-class Conv : public GemmKernelTest {
+class Conv : public HopperGemmTest {
 protected:
   static Launch launchOf(const GemmTile &tile, const ConvNumbers &p, const Variant &v) {
     const Geometry &g = p.geometry;

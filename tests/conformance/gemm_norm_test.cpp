@@ -79,7 +79,7 @@ TEST_P(GemmNorm, OddShapes) {
         const Numbers numbers = uneven(dtype, m, kN[shape % 3], k);
         const Rows rows(numbers);
         unsigned step = 5 * shape++;
-        for (const GemmTile &tile : gemmNormTiles()) {
+        for (const GemmTile &tile : here(gemmNormTiles())) {
           if (!tile.takes(k)) // Bind refuses this K.
             continue;
           check(tile, numbers, rows, variantOf(tile, step++));
@@ -94,7 +94,7 @@ TEST_P(GemmNorm, EveryActivationWithAndWithoutBias) {
   for (const DType dtype : kHalves) {
     const Numbers numbers = uneven(dtype, 90, 136, 200);
     const Rows rows(numbers);
-    for (const GemmTile &tile : gemmNormTiles())
+    for (const GemmTile &tile : here(gemmNormTiles()))
       for (int i = 0; i < 2 * kNumActivations && tile.takes(200); ++i) {
         check(tile, numbers, rows,
               {i < kNumActivations, false, false, true, Activation(i % kNumActivations),
@@ -110,7 +110,7 @@ TEST_P(GemmNorm, SeveralTilesOfACta) {
   for (const DType dtype : kHalves) {
     const Numbers numbers = uneven(dtype, 900, 520, 256); // An even number of groups.
     const Rows rows(numbers);
-    for (const GemmTile &tile : gemmNormTiles()) {
+    for (const GemmTile &tile : here(gemmNormTiles())) {
       if (!tile.persistent)
         continue;
       for (const unsigned step : {0u, 3u, 7u})
@@ -183,7 +183,7 @@ CGC_ON_GPU_EXECUTORS(GemmNormChains);
 
 TEST_P(GemmNormChains, AreBitEqualWithAndWithoutProgrammaticEdges) {
   for (const DType dtype : kHalves)
-    for (const GemmTile &normTile : gemmNormTiles()) {
+    for (const GemmTile &normTile : here(gemmNormTiles())) {
       const auto tile = std::ranges::find(gemmTiles(), normTile.name, &GemmTile::name);
       ASSERT_NE(tile, gemmTiles().end()) << normTile.name;
       // With 1100 rows, wide clusters have a tail launch; with 9000, most persistent kernels use

@@ -106,9 +106,13 @@ inline std::string describe(const Numbers &p, const Variant &v) {
 
 class GemmKernelTest : public KernelTest {
 protected:
-  void SetUp() override {
-    KernelTest::SetUp();
-    skipUnlessGpuRuns(kHopper);
+  /// Those of `tiles` whose kernels the executor runs: a GPU before Hopper runs those of mma.
+  static std::vector<GemmTile> here(std::span<const GemmTile> tiles) {
+    std::vector<GemmTile> run(tiles.begin(), tiles.end());
+    if (const Result<Gpu> gpu = findGpu(0);
+        !isReference() && !(gpu.isOk() && checkGpu(*gpu, kHopper).isOk()))
+      std::erase_if(run, [](const GemmTile &tile) { return !tile.mma; });
+    return run;
   }
 
   /// "gemm_f16_64x80_1" for "gemm".
@@ -220,6 +224,15 @@ protected:
     if (v.residual && !residualFirst)
       addResidual();
     ASSERT_NEAR(y.at(i), value, error) << "row " << i / p.n << " column " << i % p.n;
+  }
+};
+
+/// For tests that also need other kernels for Hopper.
+class HopperGemmTest : public GemmKernelTest {
+protected:
+  void SetUp() override {
+    KernelTest::SetUp();
+    skipUnlessGpuRuns(kHopper);
   }
 };
 

@@ -41,7 +41,7 @@ TEST_P(GemmTiles, OddShapes) {
     for (const auto &[m, n, k] : kShapes) {
       const Numbers numbers(dtype, m, n, k);
       unsigned step = 5 * shape++;
-      for (const GemmTile &tile : gemmTiles()) {
+      for (const GemmTile &tile : here(gemmTiles())) {
         if (!tile.takes(k)) // Bind refuses this K.
           continue;
         check(tile, numbers, variantOf(tile, step++));
@@ -55,7 +55,7 @@ TEST_P(GemmTiles, OddShapes) {
 TEST_P(GemmTiles, EveryActivationWithAndWithoutBiasAndResidual) {
   for (const DType dtype : kHalves) {
     const Numbers numbers(dtype, 90, 136, 200);
-    for (const GemmTile &tile : gemmTiles())
+    for (const GemmTile &tile : here(gemmTiles()))
       for (int i = 0; i < kNumActivations; ++i) {
         if (!tile.takes(200))
           continue;
@@ -73,7 +73,7 @@ TEST_P(GemmTiles, GatesOfResults) {
   for (const DType dtype : kHalves) {
     const Numbers numbers(dtype, 300, 264, 200);
     unsigned step = 0;
-    for (const GemmTile &tile : gemmTiles()) {
+    for (const GemmTile &tile : here(gemmTiles())) {
       if (!tile.takes(200))
         continue;
       Variant variant = variantOf(tile, step++);
@@ -92,7 +92,7 @@ TEST_P(GemmTiles, GatesOfResults) {
 TEST_P(GemmTiles, RowStatisticsOfWhatIsStored) {
   for (const DType dtype : kHalves) {
     const Numbers numbers(dtype, 300, 264, 200);
-    for (const GemmTile &tile : gemmTiles())
+    for (const GemmTile &tile : here(gemmTiles()))
       for (const Activation activation : {Activation::None, Activation::Gelu}) {
         if (!tile.takes(200))
           continue;
@@ -116,7 +116,7 @@ TEST_P(GemmTiles, RowStatisticsOfWhatIsStored) {
 TEST_P(GemmTiles, TheResultMayLieInTheResidual) {
   for (const DType dtype : kHalves) {
     const Numbers numbers(dtype, 300, 264, 200);
-    for (const GemmTile &tile : gemmTiles()) {
+    for (const GemmTile &tile : here(gemmTiles())) {
       if (!tile.takes(200))
         continue;
       checkInPlace(tile, numbers,
@@ -138,7 +138,7 @@ TEST_P(GemmTiles, ResidualsOfManySteps) {
   for (const DType dtype : kHalves)
     for (const auto &[n, k] : {std::pair(520, 1024), {776, 192}}) { // Inner dimension N, then M.
       const Numbers numbers(dtype, 600, n, k);
-      for (const GemmTile &tile : gemmTiles())
+      for (const GemmTile &tile : here(gemmTiles()))
         for (const uint32_t stages : {2u, mostStages(tile)}) {
           if (!tile.persistent)
             continue;
@@ -213,7 +213,7 @@ CGC_ON_GPU_EXECUTORS(GemmTilesChains);
 
 TEST_P(GemmTilesChains, AreBitEqualWithAndWithoutProgrammaticEdges) {
   for (const DType dtype : kHalves)
-    for (const GemmTile &tile : gemmTiles())
+    for (const GemmTile &tile : here(gemmTiles()))
       // With 300 rows, the two CTAs of persistent kernels compute several tiles. With 1100, wide
       // clusters have a tail launch. With 9000, most persistent kernels use all SMs of an H200, so
       // that each CTA starts where one of the previous kernel has exited.

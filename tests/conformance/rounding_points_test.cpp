@@ -7,7 +7,7 @@
 namespace cgc::test {
 namespace {
 
-class RoundingPoints : public GemmKernelTest {
+class RoundingPoints : public HopperGemmTest {
 protected:
   static double rounded(DType dtype, double value) {
     return decodeAll(dtype, encode(dtype, std::vector<double>{value}))[0];
