@@ -80,8 +80,12 @@ Value *timesAlong(OpBuilder &b, Value *a, int64_t dim, Value *weights) {
 Value *placed(GradientBuilder &b, Value *part, int64_t dim, int64_t start, int64_t step) {
   Value *self = b.input("self");
   const int64_t size = self->tensor().sizes[dim], count = part->tensor().sizes[dim];
-  if (step != 1)
-    return b.call(OpKind::SliceScatter, {b.zerosLike(self), part, dim, start, size, step});
+  if (count == 0)
+    return b.zerosLike(self);
+  if (step != 1) { // The part may end before self does.
+    const int64_t end = start + (count - 1) * step + 1;
+    return b.call(OpKind::SliceScatter, {b.zerosLike(self), part, dim, start, end, step});
+  }
   if (count == size)
     return part;
   Dims pad(2 * (self->tensor().sizes.size() - static_cast<size_t>(dim)));
