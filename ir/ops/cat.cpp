@@ -63,7 +63,7 @@ const OpDef defs::Cat = {
       dim += dim < 0 ? static_cast<int64_t>(sizes.size()) : 0;
       for (Value *tensor : b.inputs("tensors")) {
         const TensorType &type = tensor->tensor();
-        if (type.sizes.size() != sizes.size()) { // Skipped, for it has no elements.
+        if (type.numElements() == 0) { // Perhaps of another rank, or dim is none of its dimensions.
           b.set(tensor, b.zerosLike(tensor));
           continue;
         }
