@@ -131,9 +131,9 @@ LoweredGraph::LoweredGraph(const std::string &text, int64_t bound, DeviceKind ta
   load(buckets, target, executor);
 }
 
-LoweredGraph::LoweredGraph(const ir::Graph &graph)
+LoweredGraph::LoweredGraph(const ir::Graph &graph, DeviceKind target, ExecutorKind executor)
     : bound_(3), random_(at::detail::createCPUGenerator(7)) {
-  load(backend::EntryBucket{graph.name(), &graph}, DeviceKind::Cpu, ExecutorKind::Stream);
+  load(backend::EntryBucket{graph.name(), &graph}, target, executor);
 }
 
 void LoweredGraph::load(llvm::ArrayRef<backend::EntryBucket> buckets, DeviceKind target,

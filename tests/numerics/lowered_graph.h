@@ -36,8 +36,9 @@ public:
   explicit LoweredGraph(const std::string &text, int64_t bound = 3,
                         DeviceKind target = DeviceKind::Cpu,
                         ExecutorKind executor = ExecutorKind::Stream);
-  /// Lowers a graph of types as its entry, for the CPU, with the parameters of its module.
-  explicit LoweredGraph(const ir::Graph &graph);
+  /// Lowers a graph of types as its entry, with the parameters of its module.
+  explicit LoweredGraph(const ir::Graph &graph, DeviceKind target = DeviceKind::Cpu,
+                        ExecutorKind executor = ExecutorKind::Stream);
   ~LoweredGraph();
 
   /// Returns true if there is an engine, that is, if nothing failed.

@@ -4,10 +4,12 @@
 // arguments. Where the rule says "view", LibTorch must return one with the same strides and offset,
 // and vice versa. Strides of fresh results are compared for contiguous arguments only: LibTorch
 // lets some ops keep a permuted memory format, while cgc's compute ops write dense row-major
-// results. Then compares what plans for cuda compute in some of these calls.
+// results. Then compares what plans for cuda compute in some of these calls. gradient_rules
+// compares the gradients of such calls.
 #include "ir/graph.h"
 #include "ir/op_def.h"
 #include "ir/text/text.h"
+#include "tests/numerics/grid_call.h"
 #include "tests/numerics/libtorch_call.h"
 #include "tests/numerics/lowered_graph.h"
 #include "tests/numerics/op_tests.h"
@@ -16,17 +18,12 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
-#include <random>
 #include <set>
 
 namespace cgc::test {
@@ -34,126 +31,6 @@ namespace {
 
 using ir::Arg;
 using ir::TensorType;
-
-/// The argument lists of one case for both sides. Owns the values that the Args point at.
-class Call {
-public:
-  Call(const Grid &grid, const std::vector<std::string> &texts) : grid_(grid) {
-    for (const std::string &text : texts)
-      args_.push_back(parse(text));
-  }
-
-  const std::vector<Arg> &args() const { return args_; }
-  /// Returns the LibTorch tensor of argument 0, if it is a tensor.
-  std::optional<at::Tensor> self() const {
-    return args_[0].isValue() ? std::optional(tensors_.at(args_[0].value())) : std::nullopt;
-  }
-  bool allContiguous() const {
-    for (const auto &[value, tensor] : tensors_)
-      if (!tensor.is_contiguous())
-        return false;
-    return true;
-  }
-
-  /// Returns the text of a graph @g that makes the call, whose results have these types, of inputs.
-  std::string text(llvm::ArrayRef<ir::Inferred> results) const {
-    ir::Graph graph("g");
-    std::vector<Arg> args = args_;
-    for (Arg &arg : args)
-      arg.mapValues([&](ir::Value *value) {
-        return Arg(graph.placeholder("t", value->tensor(), ir::Loc::unknown())->result());
-      });
-    ir::Node *node = graph.call(grid_.op, std::move(args), results.size(), ir::Loc::unknown());
-    std::vector<Arg> outputs;
-    for (size_t i = 0; i < results.size(); ++i) {
-      node->result(i)->setType(results[i].type);
-      outputs.emplace_back(node->result(i));
-    }
-    graph.createOutput(std::move(outputs), ir::Loc::unknown());
-    return ir::toString(graph);
-  }
-
-  /// Returns the results of LibTorch; nullopt if it refuses.
-  std::optional<std::vector<at::Tensor>> runLibTorch(std::string &error) const {
-    const size_t dot = grid_.overload.find('.');
-    auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
-        grid_.overload.substr(0, dot).c_str(),
-        dot == std::string::npos ? "" : grid_.overload.substr(dot + 1).c_str());
-    auto stack =
-        stackOf(op, grid_.op, args_, [this](const ir::Value *value) { return tensors_.at(value); });
-    if (!stack) {
-      ADD_FAILURE() << grid_.where << ": " << grid_.overload << " does not take the arguments";
-      return std::nullopt;
-    }
-    try {
-      return callBoxed(op, *std::move(stack));
-    } catch (const c10::Error &e) {
-      error = e.what_without_backtrace(); // Resolving the symbols of a backtrace would take most of
-                                          // the time.
-    } catch (const std::exception &e) {
-      error = e.what();
-    }
-    return std::nullopt;
-  }
-
-private:
-  Arg parse(llvm::StringRef text) {
-    text = text.trim();
-    if (text.consume_front("{")) {
-      text.consume_back("}");
-      llvm::SmallVector<llvm::StringRef, 4> parts;
-      text.split(parts, ';', -1, /*KeepEmpty=*/false);
-      Arg::List list;
-      for (llvm::StringRef part : parts)
-        list.push_back(parse(part));
-      return Arg(std::move(list));
-    }
-    if (text.consume_front("[")) {
-      text.consume_back("]");
-      llvm::SmallVector<llvm::StringRef, 4> parts;
-      text.split(parts, ',', -1, /*KeepEmpty=*/false);
-      Arg::List list;
-      for (llvm::StringRef part : parts)
-        list.push_back(parse(part));
-      return Arg(std::move(list));
-    }
-    if (auto type = ir::parseTensorType(text))
-      return tensor(*type);
-    if (auto dtype = parseDType(text))
-      return Arg(*dtype);
-    if (text == "none")
-      return {};
-    if (text == "true" || text == "false")
-      return Arg(text == "true");
-    if (text == "inf")
-      return Arg(std::numeric_limits<double>::infinity());
-    if (text.consume_front("\""))
-      return Arg(text.drop_back().str());
-    int64_t integer;
-    if (!text.getAsInteger(10, integer))
-      return Arg(integer);
-    double real = 0;
-    EXPECT_FALSE(text.getAsDouble(real)) << "unreadable choice " << text.str();
-    return Arg(real);
-  }
-
-  Arg tensor(const TensorType &type) {
-    ir::Value *value = graph_.placeholder("t", type, ir::Loc::unknown())->result();
-    int64_t extent = 1;
-    for (int64_t i = 0; i < type.rank(); ++i)
-      extent += std::max<int64_t>(type.sizes[i] - 1, 0) * type.strides[i];
-    at::Tensor storage = at::empty({extent}, torchType(type.dtype)).fill_(grid_.fill);
-    tensors_[value] = storage.as_strided(at::IntArrayRef(type.sizes.data(), type.sizes.size()),
-                                         at::IntArrayRef(type.strides.data(), type.strides.size()));
-    return Arg(value);
-  }
-
-  const Grid &grid_;
-  ir::Graph graph_{"case"};
-  std::vector<Arg> args_;
-  std::map<const ir::Value *, at::Tensor>
-      tensors_; // Only looked up, or visited where order does not matter.
-};
 
 /// Returns true if two stride lists address the same elements: strides of size-1 dimensions do not
 /// matter.
@@ -166,7 +43,7 @@ bool sameLayout(const TensorType &type, at::IntArrayRef strides) {
 
 /// Returns why one result differs; empty if it does not.
 std::string typeDifference(const Grid &grid, const ir::Inferred &expected, const at::Tensor &actual,
-                           const Call &call) {
+                           const GridCall &call) {
   const TensorType &type = expected.type;
   if (!actual.defined()) // LibTorch returns no empty tensor; cgc does.
     return type.numElements() == 0 ? "" : "LibTorch gives no tensor";
@@ -196,24 +73,6 @@ std::string typeDifference(const Grid &grid, const ir::Inferred &expected, const
   return "";
 }
 
-/// Returns the number of combinations of a grid's choices.
-size_t numCalls(const Grid &grid) {
-  size_t total = 1;
-  for (const auto &choices : grid.args)
-    total *= choices.size();
-  return total;
-}
-
-/// Returns the combination with this number.
-std::vector<std::string> choose(const Grid &grid, size_t number) {
-  std::vector<std::string> texts;
-  for (const auto &choices : grid.args) {
-    texts.push_back(choices[number % choices.size()]);
-    number /= choices.size();
-  }
-  return texts;
-}
-
 class ShapeRules : public ::testing::TestWithParam<Grid> {};
 
 TEST_P(ShapeRules, AgreeWithLibTorch) {
@@ -224,7 +83,7 @@ TEST_P(ShapeRules, AgreeWithLibTorch) {
     const std::vector<std::string> texts = choose(grid, number);
     const std::string line =
         grid.where + ": " + ir::opName(grid.op).str() + "(" + llvm::join(texts, ", ") + ")";
-    Call call(grid, texts);
+    GridCall call(grid, texts);
     auto inferred = ir::inferResults(grid.op, call.args(), DeviceKind::Cpu);
     std::string error;
     auto actual = call.runLibTorch(error);
@@ -281,91 +140,48 @@ bool areNearTheLargest(const at::Tensor &actual, const at::Tensor &expected) {
                       /*equal_nan=*/true);
 }
 
-/// Calls of a grid that are tried at most.
-constexpr size_t kTriedCalls = 4000;
-
-/// Adds the numbers at which rules have cases to the choices of an argument that has numbers.
-void addEdges(std::vector<std::string> &choices) {
-  for (const std::string &choice : std::vector(choices)) {
-    double number = 0;
-    if (llvm::StringRef(choice).getAsDouble(number))
+/// Compares the results of a graph @g of inputs with LibTorch's.
+void compareForCuda(const std::string &text, int64_t bound) {
+  LoweredGraph graph(text, bound, DeviceKind::Cuda, ExecutorKind::Reference);
+  ASSERT_TRUE(graph.isOk());
+  std::vector<at::Tensor> inputs = graph.randomInputs("g");
+  for (const bool isSpecial : {false, true}) {
+    if (isSpecial)
+      for (at::Tensor &input : inputs)
+        if (input.is_floating_point())
+          input = specialNumbers(input);
+    std::vector<at::Tensor> expected;
+    try {
+      expected = runWithLibTorch(text, inputs);
+    } catch (const std::exception &) {
       continue;
-    const bool isReal = choice.find('.') != std::string::npos;
-    for (const char *edge : {"0", "1", "-1"})
-      if (const std::string text = edge + std::string(isReal ? ".0" : "");
-          !llvm::is_contained(choices, text))
-        choices.push_back(text);
+    }
+    const auto outputs = graph.run("g", inputs);
+    ASSERT_TRUE(outputs) << outputs.status().message();
+    for (size_t k = 0; k < expected.size(); ++k) {
+      ASSERT_EQ((*outputs)[k].sizes(), expected[k].sizes());
+      EXPECT_TRUE(areNearTheLargest((*outputs)[k], expected[k]))
+          << (isSpecial ? "special numbers, " : "") << "result " << k << "\n"
+          << (*outputs)[k] << "\nexpected\n"
+          << expected[k] << (inputs.empty() ? "" : "\nof\n")
+          << (inputs.empty() ? at::Tensor() : inputs[0]);
+    }
   }
 }
 
-/// The grids of ops whose results LibTorch gives, too, with more numbers: random numbers are
-/// others.
-std::vector<Grid> gridsOfValues() {
-  std::vector<Grid> grids = opTests().grids;
-  for (Grid &grid : grids)
-    llvm::for_each(grid.args, addEdges);
-  std::erase_if(grids, [](const Grid &grid) {
-    return llvm::is_contained({ir::OpKind::Rand, ir::OpKind::RandLike, ir::OpKind::Randn,
-                               ir::OpKind::RandnLike, ir::OpKind::Bernoulli},
-                              grid.op);
-  });
-  return grids;
-}
-
-/// Compares calls with dense operands that both sides accept, so that each choice of each argument
-/// is in one if it is in such a call.
 class ValueRules : public ::testing::TestWithParam<Grid> {};
 
 TEST_P(ValueRules, AgreeWithLibTorchForCuda) {
   c10::InferenceMode guard;
   const Grid &grid = GetParam();
-  std::vector<size_t> order(numCalls(grid));
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::shuffle(order, std::mt19937(1)); // NOLINT: the same calls in each run.
-  order.resize(std::min(order.size(), kTriedCalls));
-  std::set<std::pair<size_t, std::string>> compared; // Choices of arguments.
-  for (const size_t number : order) {
-    const std::vector<std::string> texts = choose(grid, number);
-    bool isNew = false;
-    for (size_t i = 0; i < texts.size(); ++i)
-      isNew |= !compared.contains({i, texts[i]});
-    if (!isNew)
-      continue;
-    const Call call(grid, texts);
-    const auto inferred = ir::inferResults(grid.op, call.args(), DeviceKind::Cpu);
-    std::string error;
-    if (!call.allContiguous() || !inferred.isOk() || inferred->empty() || !call.runLibTorch(error))
-      continue;
-    for (size_t i = 0; i < texts.size(); ++i)
-      compared.insert({i, texts[i]});
-    const std::string text = call.text(*inferred);
-    SCOPED_TRACE(grid.where + ": " + text);
-    LoweredGraph graph(text, grid.fill + 1, DeviceKind::Cuda, ExecutorKind::Reference);
-    ASSERT_TRUE(graph.isOk());
-    std::vector<at::Tensor> inputs = graph.randomInputs("g");
-    for (const bool isSpecial : {false, true}) {
-      if (isSpecial)
-        for (at::Tensor &input : inputs)
-          if (input.is_floating_point())
-            input = specialNumbers(input);
-      std::vector<at::Tensor> expected;
-      try {
-        expected = runWithLibTorch(text, inputs);
-      } catch (const std::exception &) {
-        continue;
-      }
-      const auto outputs = graph.run("g", inputs);
-      ASSERT_TRUE(outputs) << outputs.status().message();
-      for (size_t k = 0; k < expected.size(); ++k) {
-        ASSERT_EQ((*outputs)[k].sizes(), expected[k].sizes());
-        EXPECT_TRUE(areNearTheLargest((*outputs)[k], expected[k]))
-            << (isSpecial ? "special numbers, " : "") << "result " << k << "\n"
-            << (*outputs)[k] << "\nexpected\n"
-            << expected[k] << (inputs.empty() ? "" : "\nof\n")
-            << (inputs.empty() ? at::Tensor() : inputs[0]);
-      }
-    }
-  }
+  forEachChoice(grid, [&](const std::vector<std::string> &texts) {
+    const std::optional<std::string> text = acceptedCall(grid, texts);
+    if (!text)
+      return false;
+    SCOPED_TRACE(grid.where + ": " + *text);
+    compareForCuda(*text, grid.fill + 1);
+    return !testing::Test::HasFatalFailure();
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, ValueRules, ::testing::ValuesIn(gridsOfValues()),
@@ -421,7 +237,7 @@ TEST(ShapeRules, EveryRuleSeesEmptySizeOneAndStridedTensors) {
     std::vector<unsigned> &kinds = seen[grid.op];
     kinds.resize(grid.args.size());
     for (size_t number = 0; number < numCalls(grid); ++number) {
-      const Call call(grid, choose(grid, number));
+      const GridCall call(grid, choose(grid, number));
       bool isNew = false;
       for (size_t i = 0; i < kinds.size(); ++i)
         isNew |= (kindsOf(call.args()[i]) & ~kinds[i]) != 0;
