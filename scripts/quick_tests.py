@@ -77,7 +77,7 @@ TESTS_OF = [
     ("runtime/aten/*", ["cgc_numerics_tests:tests/numerics/aten_provider_test.cpp", "cgc_numerics_tests:tests/numerics/lowering_test.cpp"]),
     ("runtime/script/*", ["cgc_numerics_tests:tests/numerics/script_model_test.cpp", "cgc_numerics_tests:tests/numerics/frontend_test.cpp"]),
     ("support/*", ["cgc_ir_tests"]),
-    ("ir/*", ["cgc_ir_tests", "cgc_file_tests", "cgc_numerics_tests:tests/numerics/shape_rules_test.cpp"]),
+    ("ir/*", ["cgc_ir_tests", "cgc_file_tests", "cgc_numerics_tests:tests/numerics/shape_rules_test.cpp", "cgc_numerics_tests:tests/numerics/gradient_rules_test.cpp"]),
     ("passes/*", ["cgc_passes_tests", "cgc_file_tests"]),
     ("backend/*", ["cgc_backend_tests", "cgc_file_tests"]),
     ("tuner/*", ["cgc_tuner_tests", "cgc_fake_device_tests"]),
