@@ -43,6 +43,19 @@ TEST_F(Reservations, RunOnWhatTheCallerWroteInPlace) {
   EXPECT_EQ(session.stats().paddedRows, 2u);
 }
 
+TEST_F(Reservations, CheckTheIndicesOfTheirRowsOnly) {
+  Session session = createSession(toPlan(servedPlan()));
+  const auto writeIds = [](const Reservation &reservation, int64_t id) {
+    const TensorView ids = *reservation.inputBuffer(1);
+    std::fill_n(static_cast<int64_t *>(ids.data), *tensorBytes(ids.dtype, ids.sizes) / 8, id);
+  };
+  writeIds(*session.reserve("ids", 4), 100); // Of no row of the table.
+  Reservation reservation = *session.reserve("ids", 3);
+  writeIds(reservation, 99);
+  const Status status = reservation.run();
+  EXPECT_TRUE(status.isOk()) << status.message();
+}
+
 /// Also if the reservation wrote its input and never ran.
 TEST_F(Reservations, LeaveNothingInThePaddingOfLaterRequests) {
   Session session = createSession(toPlan(servedPlan()));
