@@ -43,6 +43,16 @@ TEST(Lower, GemmsOfManyF32RowsRoundToTf32OnlyIfTheyMay) {
   EXPECT_FALSE(rounds(*half));
 }
 
+TEST(Lower, DropoutDrawsTheNumbersOfItsStream) {
+  const auto module = parse(R"(graph @g(%x: f32[4]@cuda, %s: i64[]@cuda, %o: i64[]@cuda) {
+    %0 = cgc.dropout(%x, %s, %o) {p=0.5, stream=3} : f32[4]@cuda
+    output %0
+  })");
+  const auto plan = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  EXPECT_THAT(launchOf(plan->plan.entries[0].buckets[0], 0).ints, ElementsAre(3));
+}
+
 TEST(Lower, LayerNormIsAKernelOnCudaOnly) {
   auto module = parse(R"(graph @g(%x: f16[2,3,8]@cuda, %w: f16[8]@cuda) {
     %0 = aten.layer_norm(%x, %w) {normalized_shape=[8]} : f16[2,3,8]@cuda

@@ -37,6 +37,16 @@ TEST(LowerStates, AreWrittenInPlaceWhereNothingReadsTheOldValue) {
   EXPECT_EQ(plan->plan.states[0].name, "w");
 }
 
+TEST(LowerStates, BeginWithWeightsOfTheModel) {
+  const auto plan = lowerStep(R"(    %0 = get_attr @w : f32[4]
+    %1 = aten.neg(%0) : f32[4]
+    output %1, state @w = %x)");
+  ASSERT_TRUE(plan) << plan.status().message();
+  ASSERT_EQ(plan->plan.weights.size(), 1u);
+  EXPECT_EQ(plan->plan.weights[0].name, "w");
+  EXPECT_FALSE(plan->plan.weights[0].isComputed);
+}
+
 TEST(LowerStates, AreCopiedIfTheRecordReadsThem) {
   // LibTorch's kernels do not say in which order they read and write.
   const auto plan = lowerStep(R"(    %0 = get_attr @w : f32[4]
