@@ -49,6 +49,26 @@ std::function<void(PlanData &, Bucket &)> boundOf(DType dtype, IndexBound bound)
   };
 }
 
+TEST(Valid, AHostCallMayWriteTwoOutputs) {
+  PlanData plan = samplePlan().plan;
+  Bucket &bucket = plan.entries[0].buckets[0];
+  const auto add = [&](TensorRef tensor) {
+    bucket.tensors.push_back(std::move(tensor));
+    return TensorId(bucket.tensors.size() - 1);
+  };
+  HostCall call{"module", "forward", {}, {}};
+  bucket.outputs.clear();
+  for (const uint32_t index : {0, 1}) {
+    bucket.outputs.push_back(
+        {.name = "y" + std::to_string(index), .dtype = DType::F32, .sizes = {4}});
+    call.writes.push_back(add(dense(BufferKind::Output, index, 0, DType::F32, {4})));
+  }
+  bucket.records = {{call}};
+  plan.entries[0].buckets = {bucket};
+  const Status status = validate(plan);
+  EXPECT_TRUE(status.isOk()) << status.message();
+}
+
 class Invalid : public testing::TestWithParam<Violation> {};
 
 TEST_P(Invalid, IsNamed) {
