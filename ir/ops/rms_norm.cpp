@@ -9,12 +9,13 @@ Status inferRmsNorm(const InferArgs &args, rules::Results &results) {
   return rules::layerNorm(args, results, {"weight"});
 }
 
-/// In f32 for 16 bits. Without eps it is that of input's dtype, as in LibTorch.
+/// In f32 for 16 bits. Without eps it is that of the dtype of the computation, as in LibTorch.
 Result<Values> defineRmsNorm(OpBuilder &b) {
   Value *input = b.input("input");
   const DType dtype = input->tensor().dtype;
   Value *x = b.widened(input);
-  const double eps = b.arg("eps").isNone() ? rules::machineEpsilon(dtype) : b.number("eps");
+  const double eps =
+      b.arg("eps").isNone() ? rules::machineEpsilon(x->tensor().dtype) : b.number("eps");
   const Dims dims = rules::normalizedDims(b.args());
   Value *mean = b.call(OpKind::Mean, {b.call(OpKind::Pow, {x, 2}), Arg::ints(dims), true});
   Value *y = b.mul(x, b.call(OpKind::Rsqrt, {b.add(mean, eps)}));

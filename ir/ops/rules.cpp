@@ -177,16 +177,8 @@ Status sameDType(const InferArgs &args, llvm::StringRef arg,
 }
 
 double machineEpsilon(DType dtype) {
-  switch (dtype) {
-  case DType::F16:
-    return 0x1p-10;
-  case DType::BF16:
-    return 0x1p-7;
-  case DType::F32:
-    return std::numeric_limits<float>::epsilon();
-  default:
-    return std::numeric_limits<double>::epsilon();
-  }
+  return dtype == DType::F32 ? std::numeric_limits<float>::epsilon()
+                             : std::numeric_limits<double>::epsilon();
 }
 
 double largestFinite(DType dtype) {

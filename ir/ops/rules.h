@@ -86,7 +86,7 @@ Status sameDType(const InferArgs &args, llvm::StringRef arg,
 /// Returns the dtype of a number constant by itself: bool, i64 or f32.
 DType numberDType(const Arg &number);
 
-/// The distance from 1 to the next larger number of a floating dtype.
+/// The distance from 1 to the next larger number of f32 or f64.
 double machineEpsilon(DType dtype);
 /// The largest finite number of a floating dtype.
 double largestFinite(DType dtype);
