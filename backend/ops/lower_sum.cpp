@@ -182,8 +182,4 @@ bool launchSums(const ir::Node &node, const Place &x, const SumOptions &options,
   return launchSums({x, summedDims(node, x)}, options, result, builder);
 }
 
-bool launchSumsOfRows(const Place &x, const Place &result, BucketBuilder &builder) {
-  return launchSums({x, {true, false}}, {}, result, builder);
-}
-
 } // namespace cgc::backend

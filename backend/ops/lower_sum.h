@@ -17,9 +17,6 @@ struct SumOptions {
 bool launchSums(const ir::Node &node, const Place &x, const SumOptions &options,
                 const Place &result, BucketBuilder &builder);
 
-/// Launches the sum of all rows of a matrix, likewise.
-bool launchSumsOfRows(const Place &x, const Place &result, BucketBuilder &builder);
-
 /// The number of elements that each sum over the dimensions of `dim` has.
 int64_t elementsOfSum(const ir::Node &node, const Place &x);
 
