@@ -1,6 +1,7 @@
 // Type rules: every rule accepts or refuses any arguments that pass checkArgs, without crashing;
 // messages name the argument and the cause. tests/numerics/shape_rules_test.cpp compares the
 // accepted results with LibTorch.
+#include "ir/decompose.h"
 #include "ir/graph.h"
 #include "ir/op_def.h"
 #include "ir/ops/view_rules.h"
@@ -200,6 +201,22 @@ TEST(Rules, MoreResultsThanAnyModelHasAreRefused) {
   auto result = inferResults(OpKind::Unbind, {Arg(x), Arg(0)}, DeviceKind::Cpu);
   ASSERT_FALSE(result.isOk());
   EXPECT_THAT(result.status().message(), ::testing::HasSubstr("1000000 results"));
+}
+
+TEST(Definitions, OfPoolsOfIntegersAreRefused) {
+  Graph graph("g");
+  const TensorType type = TensorType::dense(DType::I64, {1, 1, 4, 4});
+  Value *x = graph.placeholder("x", type, Loc::unknown())->result();
+  Node *pool = graph.call(
+      OpKind::CgcMaxPool2dIndices,
+      {x, Arg::ints(Dims{2}), Arg::ints(Dims{}), Arg::ints(Dims{1}), Arg::ints(Dims{1}), false}, 2,
+      Loc::unknown());
+  const auto results = inferResults(pool->op(), pool->args(), DeviceKind::Cpu);
+  ASSERT_TRUE(results) << results.status().message();
+  for (unsigned i = 0; i < 2; ++i)
+    pool->result(i)->setType((*results)[i].type);
+  graph.createOutput({pool->result(0), pool->result(1)}, Loc::unknown());
+  EXPECT_THAT(definitionOf(*pool).status().message(), testing::HasSubstr("integers have no -inf"));
 }
 
 } // namespace
