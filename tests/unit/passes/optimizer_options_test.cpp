@@ -37,5 +37,15 @@ TEST(OptimizerOptions, LeaveOutWhatIsAsInPyTorch) {
   EXPECT_EQ(again("rule=adam,weight-decay=1e-2"), "optimize{rule=adam,lr=0.001,weight-decay=0.01}");
 }
 
+TEST(OptimizerOptions, RefuseSettingsThatGroupsDoNotHave) {
+  const auto list = parsePassList("optimize{lr=0.1,groups=a:momentum=0.9}");
+  ASSERT_TRUE(list) << list.status().message();
+  PassOptions options("optimize", list->front().options);
+  const auto optimizer = takeOptimizer(options);
+  EXPECT_EQ(optimizer.status().code(), Code::Usage);
+  EXPECT_THAT(optimizer.status().message(),
+              testing::HasSubstr("for each group weight_decay and lr_scale"));
+}
+
 } // namespace
 } // namespace cgc::passes
