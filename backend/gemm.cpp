@@ -238,9 +238,10 @@ std::vector<GemmChoice> gemmCandidates(const GemmProblem &problem, const GpuTarg
       candidates.emplace_back(choice);
   if (gpu.arch == Arch::Sm90a && fitsF32Kernels(problem))
     candidates = f32Kernels(problem, gpu.multiprocessors);
+  // Before Hopper cuBLASLt is the default: towers with the tiles of mma took longer on an H200.
+  const bool isLibraryFirst = gpu.arch != Arch::Sm90a || prefersLibrary(problem);
   if (fitsLibrary(problem))
-    candidates.insert(prefersLibrary(problem) ? candidates.begin() : candidates.end(),
-                      GemmLibraryChoice{});
+    candidates.insert(isLibraryFirst ? candidates.begin() : candidates.end(), GemmLibraryChoice{});
   return candidates;
 }
 

@@ -63,14 +63,16 @@ bool takes(const GemmProblem &problem, const GemmChoice &choice, const GemmPlace
                    bias->offset % kBiasAlignment == 0);
 }
 
-/// Whether a separate layer_norm and a GEMM are faster than `choice`, the best candidate. For few
-/// rows a layer_norm costs mostly its launch; for more, only persistent tiles are faster on Hopper.
+/// Whether a separate layer_norm and a GEMM are faster than `choice`, the best candidate. Before
+/// Hopper they are, by cuBLASLt. For few rows a layer_norm costs mostly its launch; for more, only
+/// persistent tiles are faster.
 bool isFasterApart(GemmProblem problem, const GemmChoice &choice) {
-  if (!problem.epilogue.normEps || problem.m <= kNonPersistentMaxM)
+  if (!problem.epilogue.normEps)
     return false;
-  problem.epilogue.normEps.reset();
   const GemmTile &tile = *std::get<GemmKernelChoice>(choice).kernel.tile;
-  return !(tile.persistent || tile.mma) || prefersLibrary(problem);
+  problem.epilogue.normEps.reset();
+  return tile.mma ||
+         (problem.m > kNonPersistentMaxM && (!tile.persistent || prefersLibrary(problem)));
 }
 
 /// The one place that decides what computes a GEMM: as lowerGemm().
