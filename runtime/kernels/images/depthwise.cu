@@ -1,5 +1,5 @@
 // depthwise_conv_*: convolution of each channel by itself, of images with dense channels. A warp
-// computes one or two rows of a strip of windows along x, for 64 channels of the result, two for
+// computes up to four rows of a strip of windows along x, for 64 channels of the result, two for
 // each thread; the CTA copies the pixels that its warps read, and the weights in f32, to shared
 // memory.
 #include "runtime/kernels/device.cuh"

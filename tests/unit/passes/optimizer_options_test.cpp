@@ -23,8 +23,8 @@ TEST(OptimizerOptions, KeepEachValueInText) {
        {"rule=sgd,lr=0.3,weight-decay=0.01,momentum=0.9,dampening=0.1",
         "rule=sgd,lr=0.3,momentum=0.9,nesterov=true,keep-gradients=true,copies=false",
         "rule=adam,lr=0,beta1=0.8,beta2=0.98,eps=1e-06,clip-norm=1.5,clip-value=0.25,ema=0.999",
-        "rule=adamw,lr=0.001,weight-decay=0,groups=a.*|@vectors:weight_decay=0;b:lr_scale=0.1;c:"
-        "weight_decay=0.5:lr_scale=2;d:lr_scale=1",
+        "rule=adamw,lr=0.001,weight-decay=0,groups=a.*|@vectors:weight_decay=0;b:lr_scale=0.1",
+        "rule=sgd,lr=0.001,groups=c:weight_decay=0.5:lr_scale=2;d:lr_scale=1",
         "rule=sgd,lr=0.001,warmup=10,steps=100,final-factor=0.1,schedule=cosine",
         "rule=sgd,lr=0.001,step-size=30,step-factor=0.5,schedule=step,growth-interval=7",
         "rule=sgd,lr=0.001,clamp=scale=-1:4.6052;bias=0:1"})
