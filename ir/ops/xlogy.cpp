@@ -14,10 +14,10 @@ Status inferXlogy(const InferArgs &args, rules::Results &results) {
 Status backwardXlogy(GradientBuilder &b) {
   const DType dtype = b.result()->tensor().dtype;
   if (b.needs("self")) {
-    Value *logarithm = b.call(OpKind::Log, {b.arg("other")});
+    Value *product = b.call(OpKind::Xlogy, {b.grad(), b.arg("other")}); // 0 for a gradient of 0.
     Value *isOutside = b.call(OpKind::LogicalAnd, {b.call(OpKind::Eq, {b.arg("self"), 0.0}),
                                                    b.call(OpKind::Le, {b.arg("other"), 0.0})});
-    b.set("self", b.call(OpKind::Where, {isOutside, 0.0, b.mul(b.grad(), logarithm)}));
+    b.set("self", b.call(OpKind::Where, {isOutside, 0.0, product}));
   }
   if (b.needs("other"))
     b.set("other", b.div(b.mul(b.grad(), b.arg("self")), b.to(b.input("other"), dtype)));
