@@ -98,19 +98,12 @@ std::optional<std::vector<at::Tensor>> GridCall::runLibTorch(std::string &error)
 
 Arg GridCall::parse(llvm::StringRef text) {
   text = text.trim();
-  if (text.consume_front("{")) {
-    text.consume_back("}");
+  for (const auto &[open, close, separator] : {std::tuple("{", "}", ';'), {"[", "]", ','}}) {
+    if (!text.consume_front(open))
+      continue;
+    text.consume_back(close);
     llvm::SmallVector<llvm::StringRef, 4> parts;
-    text.split(parts, ';', -1, /*KeepEmpty=*/false);
-    Arg::List list;
-    for (llvm::StringRef part : parts)
-      list.push_back(parse(part));
-    return Arg(std::move(list));
-  }
-  if (text.consume_front("[")) {
-    text.consume_back("]");
-    llvm::SmallVector<llvm::StringRef, 4> parts;
-    text.split(parts, ',', -1, /*KeepEmpty=*/false);
+    text.split(parts, separator, -1, /*KeepEmpty=*/false);
     Arg::List list;
     for (llvm::StringRef part : parts)
       list.push_back(parse(part));

@@ -346,6 +346,7 @@ Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &a
                            .rows = int(w.result[0]),
                            .columns = int(w.result[1]),
                            .results = int(l.results),
+                           .kernel = {int(w.kernel[0]), int(w.kernel[1])},
                            .tileRows = int(shape.tileRows),
                            .warpRows = int(shape.rows),
                            .tileStrips = int(shape.tileStrips),
@@ -354,12 +355,7 @@ Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &a
                            .vectors = l.vectors,
                            .wIsConstant = at.isConstant(1),
                            .activation = l.activation};
-  for (const int i : {0, 1}) {
-    p.kernel[i] = int(w.kernel[i]);
-    p.stride[i] = int(w.stride[i]);
-    p.padding[i] = int(w.padding[i]);
-    p.dilation[i] = int(w.dilation[i]);
-  }
+  setWindows(p, w);
   return KernelParameters(p);
 }
 

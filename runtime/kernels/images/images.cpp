@@ -39,6 +39,15 @@ Result<ImageLaunch> denseImagesOf(const LaunchView &launch, DType dtype, int64_t
   return imagesOf(launch, dtype, results);
 }
 
+/// Whether the launch has this grid, whose y is within CUDA's limit, and this block along x.
+bool hasGrid(const LaunchView &launch, const std::array<int64_t, 2> &grid, uint32_t threads,
+             int64_t sharedBytes) {
+  return launch.grid[0] == uint64_t(grid[0]) && launch.grid[1] == uint64_t(grid[1]) &&
+         launch.grid[2] == 1 && grid[1] <= 65535 && launch.block[0] == threads &&
+         launch.block[1] == 1 && launch.block[2] == 1 &&
+         launch.sharedBytes == uint64_t(sharedBytes);
+}
+
 Status checkActivation(const LaunchView &launch) {
   return launch.ints[0] < 0 || launch.ints[0] >= kNumActivations
              ? refuseLaunch("there is no such activation")
@@ -77,9 +86,7 @@ Result<DepthwiseLaunch> checkDepthwise(const LaunchView &launch, DType dtype) {
     return refuseLaunch("row statistics have to be dense, two f32 for each 64 columns of a row");
   CGC_TRY(checkActivation(launch));
   const auto shape = DepthwiseShape::of(images.images, windows, images.channels, results);
-  if (launch.grid[0] != uint64_t(shape.grid[0]) || launch.grid[1] != uint64_t(shape.grid[1]) ||
-      launch.grid[2] != 1 || launch.block[0] != shape.threads || launch.block[1] != 1 ||
-      launch.block[2] != 1 || launch.sharedBytes != shape.sharedBytes || shape.grid[1] > 65535)
+  if (!hasGrid(launch, shape.grid, shape.threads, shape.sharedBytes))
     return refuseLaunch("grid, block and shared memory have to be those of DepthwiseShape");
   const bool vectors = hasVectorRows(launch.reads[0], images.channels) && hasVectorRows(w, results);
   return DepthwiseLaunch{images, shape, results, vectors, Activation(launch.ints[0])};
@@ -96,7 +103,7 @@ Result<StemLaunch> checkStem(const LaunchView &launch, DType dtype) {
   const StemShape shape = StemShape::of(windows, images.channels);
   if (images.channels > kStemMaxK || shape.k > kStemMaxK ||
       shape.sharedBytes() > kStemMaxSharedBytes)
-    return refuseLaunch("a result has to be a sum of up to 256 products, and the windows of a CTA "
+    return refuseLaunch("a result has to be a sum of up to 256 products, and the windows of a tile "
                         "have to fit into shared memory");
   if (w.sizes[1] != windows.kernel[0] || w.sizes[2] != windows.kernel[1] ||
       w.sizes[3] != images.channels || !isDenseOf(w, dtype, uint64_t(results * shape.k)))
@@ -106,11 +113,7 @@ Result<StemLaunch> checkStem(const LaunchView &launch, DType dtype) {
   if (!isAligned(bias, 16) || !isAligned(launch.writes[0], 16))
     return refuseLaunch("bias and y have to begin at multiples of 16 bytes");
   CGC_TRY(checkActivation(launch));
-  const auto grid = shape.grid(images.images, results);
-  if (launch.grid[0] != uint64_t(grid[0]) || launch.grid[1] != uint64_t(grid[1]) ||
-      launch.grid[2] != 1 || launch.block[0] != kImageThreads || launch.block[1] != 1 ||
-      launch.block[2] != 1 || launch.sharedBytes != uint64_t(shape.sharedBytes()) ||
-      grid[1] > 65535)
+  if (!hasGrid(launch, shape.grid(images.images, results), kImageThreads, shape.sharedBytes()))
     return refuseLaunch("the grid has to be StemShape::grid(), the block {256, 1, 1}, with "
                         "StemShape::sharedBytes()");
   StemLaunch checked{images, {}, results, false, Activation(launch.ints[0])};

@@ -73,6 +73,15 @@ struct DepthwiseShape {
   }
 };
 
+/// Sets where the windows of a kernel's parameter are, by int[2] of {height, width} each.
+template <class Parameters> void setWindows(Parameters &p, const ConvWindows &w) {
+  for (const size_t i : {0, 1}) {
+    p.stride[i] = static_cast<int>(w.stride[i]);
+    p.padding[i] = static_cast<int>(w.padding[i]);
+    p.dilation[i] = static_cast<int>(w.dilation[i]);
+  }
+}
+
 /// CTAs of pool for a result of this many elements. The kernel is correct with any number, because
 /// it loops over the grid.
 constexpr uint32_t poolBlocks(uint64_t elements) {
@@ -117,7 +126,7 @@ struct StemShape {
   /// to 7 pixels before the first window.
   int64_t lines, linePixels;
   int64_t pixels;       ///< What they read of all channels.
-  int64_t across, down; ///< CTAs of an image.
+  int64_t across, down; ///< Tiles of an image.
 
   static constexpr StemShape of(const ConvWindows &w, int64_t channels) {
     const auto extent = [&](size_t i, int64_t windows) {

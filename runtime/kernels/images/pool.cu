@@ -95,16 +95,12 @@ Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &a
                       .height = int(l.height),
                       .width = int(l.width),
                       .channels = int(l.channels),
+                      .kernel = {int(w.kernel[0]), int(w.kernel[1])},
                       .divisor = int(l.numbers.divisor),
                       .isMax = l.numbers.kind == int64_t(PoolKind::Max),
                       .countsPadding = l.numbers.countsPadding != 0,
                       .vectors = l.vectors};
-  for (const int i : {0, 1}) {
-    p.kernel[i] = int(w.kernel[i]);
-    p.stride[i] = int(w.stride[i]);
-    p.padding[i] = int(w.padding[i]);
-    p.dilation[i] = int(w.dilation[i]);
-  }
+  setWindows(p, w);
   return KernelParameters(p);
 }
 

@@ -25,7 +25,7 @@ template <class T> struct StemParameters {
   int kernelWidth, stride[2], padding[2], dilation[2]; ///< Of {height, width}.
   int k;                                               ///< Products of a result.
   Divider paddedK;                                     ///< Up to a multiple of kStemK.
-  /// CTAs along x and y of an image; pixels of a line and lines of a channel in shared memory.
+  /// Tiles along x and y of an image; pixels of a line and lines of a channel in shared memory.
   Divider across, down, line, lines;
   Divider pixel, kernelLine; ///< Elements of a pixel of w; pixels of a line of the kernel.
   Divider parts;             ///< Of 16 bytes of a line in shared memory.
@@ -247,11 +247,7 @@ Result<KernelParameters> bind(const LaunchView &launch, const LaunchAddresses &a
                       .tiles = uint32_t(shape.tiles(l.images)),
                       .activation = l.activation};
   std::ranges::copy(l.strides, p.strides);
-  for (const int i : {0, 1}) {
-    p.stride[i] = int(w.stride[i]);
-    p.padding[i] = int(w.padding[i]);
-    p.dilation[i] = int(w.dilation[i]);
-  }
+  setWindows(p, w);
   return KernelParameters(p);
 }
 

@@ -11,9 +11,6 @@ template <class T> void stemConv(const ReferenceArguments &a) {
   const ConvWindows w = ConvWindows::of(a.ints);
   const int64_t height = image.sizes[1], width = image.sizes[2], channels = image.sizes[3];
   const int64_t results = weight.sizes[0], products = w.kernel[0] * w.kernel[1] * channels;
-  std::array<int64_t, 4> strides{};
-  for (int64_t d = 3, dense = 1; d >= 0; dense *= image.sizes[size_t(d--)])
-    strides[size_t(d)] = image.strides.empty() ? dense : image.strides[size_t(d)];
   std::vector<float> weights(results * products), window(products), sums(results);
   for (size_t i = 0; i < weights.size(); ++i)
     weights[i] = toFloat(dataOf<T>(weight)[i]);
@@ -28,7 +25,8 @@ template <class T> void stemConv(const ReferenceArguments &a) {
               const int64_t y = row * w.stride[0] - w.padding[0] + j * w.dilation[0],
                             x = column * w.stride[1] - w.padding[1] + k * w.dilation[1];
               const bool isInside = y >= 0 && y < height && x >= 0 && x < width;
-              const int64_t at = i * strides[0] + y * strides[1] + x * strides[2] + c * strides[3];
+              const int64_t at = i * strideOf(image, 0) + y * strideOf(image, 1) +
+                                 x * strideOf(image, 2) + c * strideOf(image, 3);
               *of = isInside ? toFloat(dataOf<T>(image)[at]) : 0;
             }
         for (int64_t n = 0; n < results; ++n) {
