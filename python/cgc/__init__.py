@@ -20,8 +20,9 @@ from ._plan import Bucket, Entry, TensorInfo
 from ._runtime import version as _version
 from ._session import Session, load
 from ._train import Trainer, train
+from .preprocess import Images, Preprocess
 
 __version__ = _version()
-__all__ = ["Bucket", "BusyError", "Code", "CompiledModule", "DeviceError", "Entry", "Error", "InvalidFileError",
-           "OutOfMemoryError", "Session", "TensorInfo", "Trainer", "UnsupportedError", "UsageError", "compile", "load", "openclip",
+__all__ = ["Bucket", "BusyError", "Code", "CompiledModule", "DeviceError", "Entry", "Error", "Images",
+           "InvalidFileError", "OutOfMemoryError", "Preprocess", "Session", "TensorInfo", "Trainer", "UnsupportedError", "UsageError", "compile", "load", "openclip",
            "train"]

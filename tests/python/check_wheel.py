@@ -17,7 +17,8 @@ HERE = Path(__file__).resolve().parent
 #: What the virtual environment without torch holds besides the wheel: its dependencies and the tests'.
 PACKAGES = ("numpy", "nanobind-backend", "pytest", "pluggy", "iniconfig", "packaging", "Pygments")
 #: The tests that need torch. All others run without.
-WITH_TORCH = tuple(HERE / f"test_{name}.py" for name in ("cache", "dynamo", "fallback", "gpu", "module", "openclip", "torch", "train"))
+WITH_TORCH = tuple(HERE / f"test_{name}.py" for name in ("cache", "dynamo", "fallback", "gpu", "module", "openclip", "preprocess", "torch",
+                                                        "train"))
 MAX_BYTES = 25_000_000
 
 
@@ -40,10 +41,10 @@ def check(wheel):
     assert wheel.name.endswith("-cp310-abi3-linux_x86_64.whl"), wheel.name
     assert size < MAX_BYTES, size
     names = set(zipfile.ZipFile(wheel).namelist())
-    libraries = {"cgc/_runtime.abi3.so", "cgc/libcgc_runtime.so.0",
+    libraries = {"cgc/_images.abi3.so", "cgc/_runtime.abi3.so", "cgc/libcgc_runtime.so.0",
                  *(f"cgc/libcgc_{name}.so" for name in ("aten", "frontend", "reference"))}
     assert {name for name in names if ".so" in name} == libraries, names
-    assert {"cgc/cgc", "cgc/py.typed", "cgc/_runtime.pyi"} <= names, names
+    assert {"cgc/cgc", "cgc/py.typed", "cgc/_images.pyi", "cgc/_runtime.pyi"} <= names, names
 
 
 def make_environment(folder, wheel):

@@ -1,0 +1,152 @@
+// Transforms many pictures on several threads.
+#include "batch.h"
+
+#include "jpeg.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <system_error>
+#include <thread>
+
+namespace cgc_images {
+namespace {
+
+class PixelReader : public RowReader {
+public:
+  explicit PixelReader(const Pixels &pixels) : pixels_(pixels) {
+    height_ = int(pixels.height);
+    width_ = columns_ = int(pixels.width);
+  }
+  int chooseColumns(int first, int end) override {
+    columns_ = end - first;
+    return first_ = first;
+  }
+  void read(uint8_t *rows, ptrdiff_t pitch, int count) override {
+    for (int i = 0; i < count; ++i, ++row_)
+      std::memcpy(rows + i * pitch, pixels_.data + (row_ * width_ + first_) * 3,
+                  size_t(columns_) * 3);
+  }
+  void skip(int count) override { row_ += count; }
+
+private:
+  Pixels pixels_;
+  int first_ = 0;
+  int64_t row_ = 0;
+};
+
+/// The file has a format that only others read.
+struct OtherFormat {};
+
+[[noreturn]] void cannotRead(int error) {
+  throw PictureError(CGC_INVALID_FILE, "cannot be read: " + std::generic_category().message(error));
+}
+
+/// Reads the file, or its first bytes if they are not those of a JPEG.
+void readFile(const std::string &path, std::vector<uint8_t> &bytes) {
+  struct Descriptor {
+    ~Descriptor() {
+      if (number >= 0)
+        close(number);
+    }
+    int number;
+  } const file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  struct stat status;
+  if (file.number < 0 || fstat(file.number, &status) != 0)
+    cannotRead(errno);
+  if (S_ISDIR(status.st_mode))
+    cannotRead(EISDIR);
+  size_t size = 0;
+  bytes.resize(size_t(status.st_size) + 1);
+  while (true) {
+    if (size == bytes.size())
+      bytes.resize(2 * size + 65536);
+    const ssize_t count = ::read(file.number, bytes.data() + size, bytes.size() - size);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      cannotRead(errno);
+    size += size_t(count);
+    if (count == 0 || (size >= 3 && !isJpeg({bytes.data(), size})))
+      break;
+  }
+  bytes.resize(size);
+}
+
+/// What a thread keeps from picture to picture.
+struct Worker {
+  const Sizes &sizes;
+  int64_t maxPixels;
+  std::vector<uint8_t> file;
+  Scratch scratch;
+
+  void run(const std::string &path, const Result &result) {
+    readFile(path, file);
+    run(std::span<const uint8_t>(file), result);
+  }
+  void run(std::span<const uint8_t> bytes, const Result &result) {
+    if (bytes.empty())
+      throw PictureError(CGC_INVALID_FILE, "is empty: it has 0 bytes");
+    if (!isJpeg(bytes))
+      throw OtherFormat();
+    transform(sizes, *readJpeg(bytes, maxPixels), result, scratch);
+  }
+  void run(const Pixels &pixels, const Result &result) {
+    if (pixels.height == 0 || pixels.width == 0)
+      throw PictureError(CGC_INVALID_FILE, "is empty: it has " + std::to_string(pixels.width) +
+                                               " x " + std::to_string(pixels.height) + " pixels");
+    checkPixels(pixels.height, pixels.width, maxPixels);
+    PixelReader reader(pixels);
+    transform(sizes, reader, result, scratch);
+  }
+
+  std::optional<Failure> run(const Source &source, const Result &result) {
+    try {
+      std::visit([&](const auto &each) { run(each, result); }, source);
+      return std::nullopt;
+    } catch (const OtherFormat &) {
+      return Failure{std::nullopt, "is no JPEG"};
+    } catch (const PictureError &error) {
+      return Failure{error.code(), error.what()};
+    } catch (const std::bad_alloc &) {
+      return Failure{CGC_OUT_OF_MEMORY, "does not fit into memory"};
+    }
+  }
+};
+
+} // namespace
+
+std::vector<std::optional<Failure>> transformAll(const Sizes &sizes,
+                                                 const std::vector<Source> &sources,
+                                                 const Result &results, int threads,
+                                                 int64_t maxPixels) {
+  std::vector<std::optional<Failure>> failures(sources.size());
+  const int64_t size = int64_t(sizes.height) * sizes.width * 3 * results.elementSize;
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    Worker worker{.sizes = sizes, .maxPixels = maxPixels, .file = {}, .scratch = {}};
+    for (size_t i; (i = next++) < sources.size();) {
+      Result result = results;
+      result.data += int64_t(i) * size;
+      failures[i] = worker.run(sources[i], result);
+    }
+  };
+  std::vector<std::jthread> helpers;
+  try {
+    while (int(helpers.size()) + 1 < threads && helpers.size() + 1 < sources.size())
+      helpers.emplace_back(work);
+  } catch (const std::system_error &) {
+    // The threads that there are do all of the work.
+  }
+  work();
+  helpers.clear();
+  return failures;
+}
+
+} // namespace cgc_images

@@ -1,0 +1,202 @@
+// Decodes JPEG files by libjpeg-turbo, with the settings of Pillow.
+#include "jpeg.h"
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstdio> // For jpeglib.h.
+#include <cstring>
+
+// The order matters.
+#include <jpeglib.h>
+
+#include <jerror.h>
+
+namespace cgc_images {
+namespace {
+
+/// libjpeg's messages by code. Its own table is beside code that no shared library can link.
+constexpr const char *kMessages[] = {
+#define JCOPYRIGHT_SHORT "" // No errors.
+#define JVERSION ""
+#define JMESSAGE(code, text) text,
+#include <jerror.h>
+};
+
+/// libjpeg's errors jump to the call that failed; its warnings are passed over.
+struct Errors : jpeg_error_mgr {
+  std::jmp_buf jump;
+
+  std::string message() const {
+    const char *const format = kMessages[msg_code];
+    char text[JMSG_LENGTH_MAX];
+    if (std::strstr(format, "%s"))
+      std::snprintf(text, sizeof text, format, msg_parm.s);
+    else
+      std::snprintf(text, sizeof text, format, msg_parm.i[0], msg_parm.i[1], msg_parm.i[2],
+                    msg_parm.i[3]);
+    return text;
+  }
+};
+
+/// The whole file. What libjpeg wants beyond it is missing.
+struct File : jpeg_source_mgr {
+  bool cutShort = false;
+};
+
+class JpegReader : public RowReader {
+public:
+  JpegReader(std::span<const uint8_t> file, int64_t maxPixels);
+  ~JpegReader() override { jpeg_destroy_decompress(&decoder_); }
+  JpegReader(const JpegReader &) = delete;
+  JpegReader &operator=(const JpegReader &) = delete;
+
+  int chooseColumns(int first, int end) override;
+  void read(uint8_t *rows, ptrdiff_t pitch, int count) override;
+  void skip(int count) override;
+
+private:
+  /// Calls `call`, which has no objects that need destruction: an error of libjpeg jumps out of it.
+  template <class Call> void guarded(const Call &call);
+  void start();
+
+  jpeg_decompress_struct decoder_{};
+  Errors errors_{};
+  File file_{};
+  bool started_ = false;
+};
+
+extern "C" {
+void leave(j_common_ptr decoder) {
+  std::longjmp(static_cast<Errors *>(decoder->err)->jump, 1);
+}
+void ignoreMessage(j_common_ptr) {}
+void ignoreWarning(j_common_ptr, int) {}
+void formatNothing(j_common_ptr, char *text) {
+  *text = 0;
+}
+void doNothing(j_decompress_ptr) {}
+boolean endOfFile(j_decompress_ptr decoder) {
+  static_cast<File *>(decoder->src)->cutShort = true;
+  return FALSE; // Suspends.
+}
+void skipBytes(j_decompress_ptr decoder, long count) {
+  auto *const file = static_cast<File *>(decoder->src);
+  if (count <= 0)
+    return;
+  const size_t skipped = std::min(size_t(count), file->bytes_in_buffer);
+  file->cutShort |= skipped < size_t(count);
+  file->next_input_byte += skipped;
+  file->bytes_in_buffer -= skipped;
+}
+}
+
+template <class Call> void JpegReader::guarded(const Call &call) {
+  if (setjmp(errors_.jump) != 0) {
+    const bool noMemory = errors_.msg_code == JERR_OUT_OF_MEMORY;
+    throw PictureError(noMemory ? CGC_OUT_OF_MEMORY : CGC_INVALID_FILE,
+                       std::string("is no JPEG that can be decoded: ") + errors_.message());
+  }
+  call();
+  if (file_.cutShort)
+    throw PictureError(CGC_INVALID_FILE, "is cut short: its JPEG data end before the last row");
+}
+
+JpegReader::JpegReader(std::span<const uint8_t> file, int64_t maxPixels) {
+  decoder_.err = &errors_;
+  errors_.error_exit = leave;
+  errors_.output_message = ignoreMessage;
+  errors_.emit_message = ignoreWarning;
+  errors_.format_message = formatNothing;
+  errors_.reset_error_mgr = ignoreMessage;
+  file_.next_input_byte = file.data();
+  file_.bytes_in_buffer = file.size();
+  file_.init_source = doNothing;
+  file_.fill_input_buffer = endOfFile;
+  file_.skip_input_data = skipBytes;
+  file_.resync_to_restart = jpeg_resync_to_restart;
+  file_.term_source = doNothing;
+  try {
+    guarded([&] {
+      jpeg_create_decompress(&decoder_);
+      decoder_.src = &file_;
+      jpeg_read_header(&decoder_, TRUE);
+    });
+    height_ = int(decoder_.image_height);
+    width_ = columns_ = int(decoder_.image_width);
+    checkPixels(height_, width_, maxPixels);
+    switch (decoder_.num_components) {
+    case 1:
+    case 3:
+      decoder_.out_color_space = JCS_RGB;
+      break;
+    case 4:
+      decoder_.out_color_space = JCS_CMYK;
+      channels_ = 4;
+      break;
+    default:
+      throw PictureError(CGC_INVALID_FILE, "is a JPEG of " +
+                                               std::to_string(decoder_.num_components) +
+                                               " components; 1, 3 and 4 are supported");
+    }
+  } catch (...) {
+    jpeg_destroy_decompress(&decoder_);
+    throw;
+  }
+}
+
+void JpegReader::start() {
+  if (started_)
+    return;
+  guarded([&] { jpeg_start_decompress(&decoder_); });
+  started_ = true;
+}
+
+int JpegReader::chooseColumns(int first, int end) {
+  start();
+  // libjpeg gives whole blocks of columns. Those at the ends differ, because upsampling there has
+  // no neighbors, so one more on each side is decoded.
+  const int block = decoder_.max_h_samp_factor * DCTSIZE;
+  first = std::max(0, (first / block - 1) * block);
+  end = std::min(width_, (end + block - 1) / block * block + block);
+  if (end - first == width_)
+    return 0;
+  JDIMENSION begin = first, count = end - first;
+  guarded([&] { jpeg_crop_scanline(&decoder_, &begin, &count); });
+  columns_ = int(count);
+  return int(begin);
+}
+
+void JpegReader::read(uint8_t *rows, ptrdiff_t pitch, int count) {
+  start();
+  guarded([&] {
+    for (int row = 0; row < count && !file_.cutShort;) {
+      JSAMPROW pointers[16];
+      const int most = std::min(count - row, 16);
+      for (int i = 0; i < most; ++i)
+        pointers[i] = rows + (row + i) * pitch;
+      row += int(jpeg_read_scanlines(&decoder_, pointers, most));
+    }
+  });
+  if (channels_ == 4)
+    for (int row = 0; row < count; ++row)
+      for (int i = 0; i < columns_ * 4; ++i)
+        rows[row * pitch + i] = ~rows[row * pitch + i];
+}
+
+void JpegReader::skip(int count) {
+  start();
+  if (count > 0)
+    guarded([&] { jpeg_skip_scanlines(&decoder_, count); });
+}
+
+} // namespace
+
+bool isJpeg(std::span<const uint8_t> file) {
+  return file.size() >= 3 && file[0] == 0xFF && file[1] == 0xD8 && file[2] == 0xFF;
+}
+
+std::unique_ptr<RowReader> readJpeg(std::span<const uint8_t> file, int64_t maxPixels) {
+  return std::make_unique<JpegReader>(file, maxPixels);
+}
+
+} // namespace cgc_images

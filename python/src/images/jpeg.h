@@ -1,0 +1,24 @@
+// Decodes JPEG files as Pillow does.
+#pragma once
+
+#include "picture.h"
+
+#include <memory>
+#include <span>
+
+namespace cgc_images {
+
+/// Whether Pillow takes this file for a JPEG: it begins with FF D8 FF.
+bool isJpeg(std::span<const uint8_t> file);
+
+/// A reader of a JPEG file in memory, which must outlive it. Reads the header, and allocates no
+/// memory for the pixels.
+///
+/// Every row equals that of Pillow: the accurate integer DCT and smooth upsampling, grey as RGB,
+/// CMYK and YCCK with Adobe's inversion undone whether or not there is Adobe's marker, and no
+/// rotation by EXIF. read() and skip() refuse a file that ends before its last row, and go on with
+/// a warning's data as Pillow does. Throws PictureError: damaged, cut short, a process or a number
+/// of components that is not supported, or more than `maxPixels` pixels.
+std::unique_ptr<RowReader> readJpeg(std::span<const uint8_t> file, int64_t maxPixels);
+
+} // namespace cgc_images

@@ -1,0 +1,176 @@
+// open_clip's transform for inference.
+#include "transform.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace cgc_images {
+namespace {
+
+/// Python's round(): halves to the even integer.
+int64_t rounded(double x) {
+  return int64_t(std::nearbyint(x));
+}
+
+/// The pixel of the resized axis at the begin of the result.
+int64_t center(int64_t resized, int result) {
+  return resized < result ? -((result - resized) / 2) : rounded(double(resized - result) / 2);
+}
+
+/// Pixels of an axis of the result that the picture covers: [begin, begin + count).
+struct Covered {
+  int begin, count;
+};
+Covered coveredBy(int resized, int result, int offset) {
+  const int begin = std::max(0, -offset);
+  return {begin, std::min(result, resized - offset) - begin};
+}
+
+ptrdiff_t alignedTo32(int64_t bytes) {
+  return (bytes + 31) / 32 * 32;
+}
+
+/// Memory of at least `bytes` bytes.
+uint8_t *reserve(std::vector<uint8_t> &memory, int64_t bytes) {
+  if (int64_t(memory.size()) < bytes)
+    memory.resize(bytes);
+  return memory.data();
+}
+
+/// Pillow's conversion of CMYK, where products of two uint8 are divided by 255 and rounded.
+void convertCmyk(const uint8_t *in, uint8_t *out, int pixels) {
+  for (int i = 0; i < pixels; ++i)
+    for (int c = 0; c < 3; ++c) {
+      const int light = 255 - in[i * 4 + 3], product = in[i * 4 + c] * light + 128;
+      out[i * 3 + c] = uint8_t(std::clamp(light - (((product >> 8) + product) >> 8), 0, 255));
+    }
+}
+
+template <class Element>
+void writeRow(const uint8_t *rgb, const Sizes &sizes, const Result &result, int y) {
+  const auto *const table = reinterpret_cast<const Element *>(result.table.data());
+  auto *const out = reinterpret_cast<Element *>(result.data);
+  if (result.channelsLast) {
+    Element *const row = out + ptrdiff_t(y) * sizes.width * 3;
+    for (int x = 0; x < sizes.width; ++x)
+      for (int c = 0; c < 3; ++c)
+        row[x * 3 + c] = table[c * 256 + rgb[x * 3 + c]];
+    return;
+  }
+  const ptrdiff_t plane = ptrdiff_t(sizes.height) * sizes.width;
+  Element *const row = out + ptrdiff_t(y) * sizes.width;
+  for (int x = 0; x < sizes.width; ++x)
+    for (int c = 0; c < 3; ++c)
+      row[c * plane + x] = table[c * 256 + rgb[x * 3 + c]];
+}
+
+void writeRow(const uint8_t *rgb, const Sizes &sizes, const Result &result, int y) {
+  if (result.elementSize == 1)
+    writeRow<uint8_t>(rgb, sizes, result, y);
+  else if (result.elementSize == 2)
+    writeRow<uint16_t>(rgb, sizes, result, y);
+  else
+    writeRow<uint32_t>(rgb, sizes, result, y);
+}
+
+} // namespace
+
+Placement place(const Sizes &sizes, int height, int width) {
+  int64_t resizedHeight = sizes.height, resizedWidth = sizes.width;
+  if (sizes.mode == ResizeMode::Shortest && sizes.height == sizes.width) {
+    // Resize(int): the longer edge is truncated.
+    const int64_t longest = int64_t(double(int64_t(sizes.height) * std::max(height, width)) /
+                                    double(std::min(height, width)));
+    (width <= height ? resizedHeight : resizedWidth) = longest;
+  } else if (sizes.mode != ResizeMode::Squash) {
+    const double vertical = double(height) / sizes.height, horizontal = double(width) / sizes.width;
+    const double ratio = sizes.mode == ResizeMode::Longest ? std::max(vertical, horizontal)
+                                                           : std::min(vertical, horizontal);
+    resizedHeight = rounded(height / ratio);
+    resizedWidth = rounded(width / ratio);
+  }
+  if (std::max(resizedHeight, resizedWidth) > INT32_MAX)
+    throw PictureError(CGC_INVALID_FILE, "is too long: resized it has " +
+                                             std::to_string(resizedWidth) + " x " +
+                                             std::to_string(resizedHeight) + " pixels");
+  return {int(resizedHeight), int(resizedWidth), int(center(resizedHeight, sizes.height)),
+          int(center(resizedWidth, sizes.width))};
+}
+
+void transform(const Sizes &sizes, RowReader &picture, const Result &result, Scratch &scratch) {
+  const Placement at = place(sizes, picture.height(), picture.width());
+  if (at.height == 0 || at.width == 0)
+    throw PictureError(CGC_INVALID_FILE, "is too narrow: " + std::to_string(picture.width()) +
+                                             " x " + std::to_string(picture.height()) +
+                                             " pixels are resized to " + std::to_string(at.width) +
+                                             " x " + std::to_string(at.height));
+  const Covered rows = coveredBy(at.height, sizes.height, at.top);
+  const Covered columns = coveredBy(at.width, sizes.width, at.left);
+  const Axis vertical(sizes.filter, picture.height(), at.height, at.top + rows.begin, rows.count);
+  const Axis horizontal(sizes.filter, picture.width(), at.width, at.left + columns.begin,
+                        columns.count);
+
+  const int channels = picture.channels();
+  const int column = picture.chooseColumns(horizontal.firstInput(), horizontal.endInput());
+  const int inputRows = vertical.endInput() - vertical.firstInput();
+  const ptrdiff_t inPitch =
+      alignedTo32(int64_t(picture.columns()) * channels + horizontal.inSlack(channels));
+  const ptrdiff_t outPitch = alignedTo32(int64_t(columns.count) * channels + 4);
+  uint8_t *const resized = reserve(scratch.resized, outPitch * rows.count);
+  picture.skip(vertical.firstInput());
+  // Pillow 13 resizes the rows first if that removes more than twice as many rows as columns.
+  const int fewerRows = picture.height() - at.height, fewerColumns = picture.width() - at.width;
+  if (!vertical.isCopy() && !horizontal.isCopy() && fewerRows > 0 &&
+      fewerRows > 2 * int64_t(fewerColumns)) {
+    uint8_t *const input = reserve(scratch.band, inPitch * inputRows);
+    uint8_t *const middle = reserve(scratch.middle, inPitch * rows.count);
+    picture.read(input, inPitch, inputRows);
+    const int bytes = int(alignedTo32(int64_t(picture.columns()) * channels));
+    for (int row = 0; row < rows.count; ++row)
+      vertical.resizeRow(input, inPitch, vertical.firstInput(), row, middle + row * inPitch, bytes);
+    horizontal.resizeColumns(middle, inPitch, column, resized, outPitch, rows.count, channels);
+  } else {
+    constexpr int kBand = 16; // Rows that stay in the cache.
+    uint8_t *const band = reserve(scratch.band, inPitch * kBand);
+    uint8_t *const middle = reserve(scratch.middle, outPitch * inputRows);
+    for (int row = 0; row < inputRows; row += kBand) {
+      const int count = std::min(kBand, inputRows - row);
+      picture.read(band, inPitch, count);
+      horizontal.resizeColumns(band, inPitch, column, middle + row * outPitch, outPitch, count,
+                               channels);
+    }
+    for (int row = 0; row < rows.count; ++row)
+      vertical.resizeRow(middle, outPitch, vertical.firstInput(), row, resized + row * outPitch,
+                         int(outPitch));
+  }
+  picture.skip(picture.height() - vertical.endInput());
+
+  // Beside the picture, and in CMYK, a row is put together.
+  const bool whole = columns.count == sizes.width && channels == 3;
+  uint8_t fill[4], background[3];
+  std::fill_n(fill, 4, uint8_t(sizes.fill));
+  if (channels == 4)
+    convertCmyk(fill, background, 1);
+  else
+    std::copy_n(fill, 3, background);
+  uint8_t *const line = reserve(scratch.row, int64_t(sizes.width) * 3);
+  for (int y = 0; y < sizes.height; ++y) {
+    const bool inside = y >= rows.begin && y < rows.begin + rows.count;
+    const uint8_t *const from = resized + (y - rows.begin) * outPitch;
+    if (whole && inside) {
+      writeRow(from, sizes, result, y);
+      continue;
+    }
+    for (int x = 0; x < sizes.width; ++x)
+      std::copy_n(background, 3, line + ptrdiff_t(x) * 3);
+    uint8_t *const to = line + ptrdiff_t(columns.begin) * 3;
+    if (inside && channels == 4)
+      convertCmyk(from, to, columns.count);
+    else if (inside)
+      std::copy_n(from, columns.count * 3, to);
+    writeRow(line, sizes, result, y);
+  }
+}
+
+} // namespace cgc_images

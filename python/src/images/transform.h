@@ -1,0 +1,51 @@
+// open_clip's transform for inference: resize, crop or pad, convert to RGB, normalize.
+#pragma once
+
+#include "picture.h"
+#include "resample.h"
+
+#include <span>
+#include <vector>
+
+namespace cgc_images {
+
+enum class ResizeMode { Shortest, Longest, Squash };
+
+/// What open_clip's PreprocessCfg says of sizes.
+struct Sizes {
+  int height, width; ///< Of the result, in pixels.
+  Filter filter;
+  ResizeMode mode;
+  int fill; ///< The value of all channels beside a picture, 0..255, before the conversion to RGB.
+};
+
+/// Where the result lies in the resized picture.
+struct Placement {
+  int height, width; ///< Of the resized picture. 0: the resize gives no pixels.
+  int top,
+      left; ///< The pixel of the resized picture at the upper left of the result. Below 0: padding.
+};
+
+/// The arithmetic of torchvision's Resize and CenterCrop, and of open_clip's ResizeKeepRatio and
+/// CenterCropOrPad.
+Placement place(const Sizes &sizes, int height, int width);
+
+/// Memory of a thread that its pictures use one after the other.
+struct Scratch {
+  std::vector<uint8_t> band, middle, resized, row;
+};
+
+/// Where a picture's result goes: result(y, x, c) = table[c * 256 + value], of `elementSize` bytes
+/// (1, 2 or 4).
+struct Result {
+  std::span<const std::byte> table; ///< [3, 256]
+  int elementSize;
+  bool channelsLast; ///< [height, width, 3], else [3, height, width].
+  std::byte *data;
+};
+
+/// Reads the picture to its end, and writes its result. Throws PictureError, and then has written
+/// nothing.
+void transform(const Sizes &sizes, RowReader &picture, const Result &result, Scratch &scratch);
+
+} // namespace cgc_images
