@@ -66,7 +66,7 @@ lines driver 1850
 lines tuner 800
 lines support 600
 lines tools 12300
-lines python 5000
+lines python 7500
 lines bench 800
 scripts/check_names.py || failures=$((failures + 1))
 exit $((failures > 0))

@@ -23,7 +23,7 @@ done
 pinned=$(awk '$2 ~ /^(open[-_]clip[-_]torch|ftfy|wcwidth)$/ {print $2 "==" $3}' scripts/dependencies.txt)
 # shellcheck disable=SC2086
 .venv/bin/pip install -q --no-deps --target "$target/py" $pinned
-# The Python package, which the ctest Python.WheelServesPlans builds, and the module that it imports.
+# The Python package, which the ctest Python.WheelIsBuilt builds, and the module that it imports.
 if [[ -d $release/python/site/cgc ]]; then
   cp -r "$release/python/site/cgc" "$target/py/"
   ln -sf ../../bin/cgc "$target/py/cgc/cgc"

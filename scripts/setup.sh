@@ -114,6 +114,26 @@ make_python_environment() {
   mv $stamp.new $stamp
 }
 
+# .venv-ray has Ray over the packages of .venv, for tests.
+make_ray_environment() {
+  local requirements wanted stamp=.venv-ray/cgc-stamp log=build/setup-ray.log
+  requirements=$(dependencies ray ==)
+  wanted=$(cat .venv/cgc-stamp; sha256sum <<<"$requirements")
+  if [[ -f $stamp && $(<$stamp) == "$wanted" ]]; then return; fi
+
+  say "Ray: installing $(wc -l <<<"$requirements") packages into .venv-ray, 0.5 GB (log: $log)"
+  : >$log
+  rm -rf .venv-ray
+  quietly $log .venv/bin/python -m venv --without-pip .venv-ray
+  echo "$PWD"/.venv/lib/python3*/site-packages >"$(echo .venv-ray/lib/python3*/site-packages)/cgc.pth"
+  echo "$requirements" >build/requirements-ray.txt
+  quietly $log .venv/bin/python -m pip --python .venv-ray/bin/python install --no-input --disable-pip-version-check \
+    --progress-bar off --only-binary :all: --no-deps -r build/requirements-ray.txt
+  quietly $log .venv-ray/bin/python -c 'import ray.serve'
+  echo "$wanted" >$stamp.new
+  mv $stamp.new $stamp
+}
+
 # Admits one set-up or build at a time in this folder, until unlock or the end of the process.
 lock() {
   exec 9>build/.lock
@@ -128,11 +148,13 @@ check_disk() {
   ((megabytes >= 1024)) || fail "only $megabytes MB are free on the disk of $PWD; set-up and all builds take 15 GB"
 }
 
+# setup [tests]: what the demo needs or, with `tests`, also what tests alone need.
 setup() {
   check_disk
   lock
   install_debian_packages
   make_python_environment
+  if [[ $* == tests ]]; then make_ray_environment; fi
   unlock
   say "set-up is complete"
 }
@@ -160,6 +182,6 @@ build_preset() {
 build() { build_preset release "$@"; }
 
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
-  (($# == 0)) || fail "'$*': usage: setup.sh"
-  setup
+  (($# == 0)) || [[ $* == tests ]] || fail "'$*': usage: setup.sh [tests]"
+  setup "$@"
 fi

@@ -10,7 +10,7 @@ source "$(dirname "$0")/setup.sh"
 mkdir -p build/tests
 exec 8>build/tests/.lock
 flock --nonblock 8 || { say "waiting for another run of the tests in this folder"; flock 8; }
-setup
+setup tests
 
 stages=build/tests/stages.tsv
 # The key of a run without a report. Outside of a clone, no run goes on.

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from . import _commands
 from ._errors import error_of
 
 #: The program. Its libraries lie beside it.
@@ -15,7 +16,13 @@ PROGRAM = str(Path(__file__).with_name("cgc"))
 
 
 def main() -> None:
-    """The console script `cgc`: becomes the program."""
+    """The console script `cgc`: runs a command of Python, or becomes the program."""
+    if sys.argv[1:] and sys.argv[1] in _commands.COMMANDS:
+        sys.exit(_commands.run(sys.argv[1], sys.argv[2:]))
+    if sys.argv[1:] in (["--help"], ["-h"]):
+        status = subprocess.run([PROGRAM, *sys.argv[1:]], env=environment()).returncode
+        print(f"\nOf the Python package: {', '.join(_commands.COMMANDS)} (docs/embeddings.md)")
+        sys.exit(status)
     os.execve(PROGRAM, ["cgc", *sys.argv[1:]], environment())
 
 

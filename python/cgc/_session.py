@@ -4,12 +4,15 @@ from __future__ import annotations
 import math
 import operator
 import os
+import pathlib
 import threading
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Union
 
-from . import _arrays, _libraries, _runtime
+from . import _arrays, _folder, _libraries, _runtime
 from ._errors import UsageError
+from ._model import Model
 from ._plan import DTYPES, Entry, PlanShapes, TensorInfo
 
 EXECUTORS = {"graph": 0, "stream": 1, "reference": 2}  # cgc_executor of cgc.h
@@ -23,8 +26,8 @@ def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int
          max_waiting: int | None = None, timeout: float | None = None, executor: str = "graph",
          capture: str = "creation", captured_contexts: int = 0, threads: int = 0, memory_limit: int = 0,
          seed: int = 0, aten_path: Path = "", cublaslt_path: Path = "", reference_path: Path = "",
-         op_libraries: Sequence[Path] = (), fallback: Path = "", log: Callable[[str, str], object] | None = None) -> Session:
-    """Loads the plan file at `path` and makes it ready for requests.
+         op_libraries: Sequence[Path] = (), fallback: Path = "", log: Callable[[str, str], object] | None = None) -> Any:
+    """Loads the plan file or the model folder at `path` and makes it ready for requests: a Session, or a Model.
 
     device: the GPU or GPUs, by index; None is GPU 0 for a plan that runs on GPUs, and the only value for others.
     contexts: requests that run on each device at a time; each takes an arena.
@@ -49,7 +52,11 @@ def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int
     Imports torch if the plan or `fallback` needs LibTorch and torch is installed. Touches a GPU only for a plan that
     runs on one.
     """
-    plan = load_plan(path)
+    card = _folder.read(pathlib.Path(path)) if os.path.isdir(path) else None
+    if card and card.is_random:
+        warnings.warn(f"{os.fspath(path)} has RANDOM WEIGHTS; its vectors mean nothing", stacklevel=2)
+    file = pathlib.Path(path, _folder.PLAN) if card else path
+    plan = load_plan(file)
     if fallback:
         _libraries.import_torch()
     devices = _devices(device)
@@ -63,7 +70,8 @@ def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int
             cublaslt_path=os.fspath(cublaslt_path) or _libraries.cublaslt(), reference_path=os.fspath(reference_path),
             op_libraries=[os.fspath(library) for library in op_libraries], fallback_model=os.fspath(fallback),
             log=None if log is None else lambda level, message: log(_LOG_LEVELS[level], message))
-    return Session(os.fspath(path), PlanShapes(plan), session, devices or [0], bool(fallback))
+    opened = Session(os.fspath(file), PlanShapes(plan), session, devices or [0], bool(fallback))
+    return Model(pathlib.Path(path), card, opened) if card else opened
 
 
 class Session:

@@ -1,4 +1,4 @@
-"""accelerate(): swaps the towers of a live CLIP model for compiled ones, and back."""
+"""Models of open_clip: accelerate() swaps the towers of a live one for compiled ones; export() writes a model folder."""
 from __future__ import annotations
 
 import functools
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from . import _compile
 from ._errors import UsageError
 from ._module import CompiledModule
+from ._openclip_export import METHODS, export
 
 if TYPE_CHECKING:
     import torch
 
-METHODS = ("encode_image", "encode_text")
+__all__ = ["Accelerated", "accelerate", "export"]
 
 
 def accelerate(model: torch.nn.Module, **settings: Any) -> Accelerated:

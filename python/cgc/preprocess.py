@@ -39,6 +39,8 @@ class Images:
     pixels: numpy.ndarray
     #: For each picture None, or why it failed: an Error that was not raised.
     errors: list[Error | None]
+    #: The messages of the errors without the number of the picture, by that number.
+    reasons: dict[int, str]
 
 
 class Preprocess:
@@ -174,7 +176,8 @@ class Preprocess:
         for index, error in enumerate(errors):
             if error is not None:
                 pixels[index] = 0
-        return Images(pixels, errors)
+        return Images(pixels, errors, {index: str(error).removeprefix(f"picture {index}").removeprefix(",").strip()
+                                       for index, error in enumerate(errors) if error is not None})
 
     def _table(self, dtype: Any) -> Any:
         """The result for each value of each channel, as bytes: (value / 255 - mean) / std in float32, as torch computes it."""

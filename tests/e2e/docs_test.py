@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "docs/python.md", "docs/training.md", "docs/serving.md", "docs/deployment.md"]
+PAGES = ["README.md", "docs/python.md", "docs/embeddings.md", "docs/training.md", "docs/serving.md", "docs/deployment.md"]
 # What a block has, what runs in place of it, and why.
 NEAREST = [
     ('cmake --install build/release --prefix "$PWD/installed"\n', "", "takes minutes; the folder `installed` is PREFIX, which has the same files"),
@@ -24,6 +24,11 @@ NEAREST = [
     ("compare model.cgplan model.pt", "compare model.cgplan model.pt --executor reference", "needs a GPU"),
     ('cgc.load("clip.cgplan")', 'cgc.load("clip.cgplan", executor="reference")', "needs a GPU"),
     ('cgc.load("clip.cgplan", device=0,', 'cgc.load("clip.cgplan", executor="reference",', "needs a GPU"),
+    ('cgc.load("vit-b-32/")', 'cgc.load("vit-b-32/", executor="reference")', "needs a GPU"),
+    ("pip install 'cgc[openclip,search]'\n", "", "wheel() has installed it"),
+    ("--precision fp16 --batch 1,8,64", "--precision fp16 --batch 1,8 --force", "is exported twice"),
+    ("cgc search pictures/", "search_once pictures/ --executor reference --no-browser --port 0", "ends when the page is served"),
+    ("cgc embed ", "cgc embed --executor reference ", "needs a GPU"),
     ('pretrained="laion2b_s34b_b79k"', 'pretrained="weights.safetensors"', "needs a network"),
 ]
 SMALL_MODEL = """{
@@ -148,10 +153,23 @@ def python(block):
           PATH=f"{os.getcwd()}/installed/bin:{os.environ['PATH']}", CGC_LIBTORCH=LIBTORCH)
 
 
+def embeddings(block):
+    """The block with the program of wheel() and a folder of pictures."""
+    shell("""
+search_once() {
+  cgc search "$@" >search.log &
+  until grep -q http: search.log; do kill -0 $! && sleep 0.1; done
+  kill $! && { wait $! || true; }
+}
+mkdir -p pictures && cp cat.jpg pictures && cp cat.jpg dog.jpg
+""" + block, PYTHONPATH=f"{os.getcwd()}/stand_ins", XDG_CACHE_HOME=f"{os.getcwd()}/cache",
+          PATH=f"{os.getcwd()}/environment/bin:{os.environ['PATH']}")
+
+
 def session(block):
     """The block after the example of the README, whose names it uses, with a plan that has the entry `forward`, too."""
     (number,) = re.findall(r"\S+\.inputs  # (.*)$", block, re.MULTILINE)
-    example = block_that_begins("import cgc\n").split("\nsession = ")[0].replace('["encode_image", "encode_text"]', '["encode_image", "forward"]')
+    example = block_that_begins("import cgc\nimport open_clip").split("\nsession = ")[0].replace('["encode_image", "encode_text"]', '["encode_image", "forward"]')
     assert '"forward"' in example
     python(f"{nearest(example)}\ntexts = texts[:1]\n{block}\nTensorInfo = cgc.TensorInfo\n"
            f"assert session.entries['encode_image'].inputs == {number}\n")
@@ -237,7 +255,12 @@ BLOCKS = {
     "cmake --install build/release --prefix \"$PWD/installed\"\nCMAKE_PREFIX_PATH": wheel,
     "scripts/demo.sh ": with_small_model,
     ".venv/bin/python scripts/export_openclip.py": with_small_model,
-    "import cgc\n": python,
+    "import cgc\nimport open_clip": python,
+    "pip install 'cgc[openclip,search]'": embeddings,
+    "import cgc\n\nmodel = cgc.load(": python,
+    "cgc export vit-b-32/": embeddings,
+    "import cgc.ray\n": lambda block: compile(block, "block", "exec"),  # tests/python/test_ray.py runs it, with Ray.
+    "model = cgc.load(": lambda block: python(f"import cgc\n{block}"),
     "session = cgc.load(": session,
     "fast = cgc.compile(": module,
     "fast = torch.compile(": module,

@@ -1,6 +1,7 @@
-"""Builds the wheel against an installed cgc and tests it without torch and with it, without a network:
+"""Builds the wheel against an installed cgc and tests it without torch, with it, and with Ray, without a network:
 
-    check_wheel.py --prefix PREFIX --folder FOLDER
+    check_wheel.py --folder FOLDER --part build --prefix PREFIX
+    check_wheel.py --folder FOLDER --part torch|alone|ray
 
 The Python that runs this has torch and the packages of scripts/dependencies.txt.
 """
@@ -13,12 +14,16 @@ import sys
 import zipfile
 from pathlib import Path
 
+from packaging.requirements import Requirement
+
 HERE = Path(__file__).resolve().parent
-#: What the virtual environment without torch holds besides the wheel: its dependencies and the tests'.
-PACKAGES = ("numpy", "nanobind-backend", "pytest", "pluggy", "iniconfig", "packaging", "Pygments")
+#: What the virtual environment without torch holds besides the wheel, with all that these require: the dependencies of the
+#: wheel, those of its extra `search`, and the tests'.
+PACKAGES = ("numpy", "nanobind-backend", "ftfy", "regex", "tokenizers", "pillow", "pyarrow", "tqdm", "starlette", "uvicorn", "pytest")
 #: The tests that need torch. All others run without.
-WITH_TORCH = tuple(HERE / f"test_{name}.py" for name in ("cache", "dynamo", "fallback", "gpu", "module", "openclip", "preprocess", "torch",
+WITH_TORCH = tuple(HERE / f"test_{name}.py" for name in ("cache", "dynamo", "export", "fallback", "gpu", "module", "openclip", "preprocess", "torch",
                                                         "train"))
+WITH_RAY = HERE / "test_ray.py"
 MAX_BYTES = 25_000_000
 
 
@@ -47,13 +52,23 @@ def check(wheel):
     assert {"cgc/cgc", "cgc/py.typed", "cgc/_images.pyi", "cgc/_runtime.pyi"} <= names, names
 
 
+def required(packages):
+    """These packages and those that they require."""
+    found, new = set(), set(packages)
+    while new:
+        found |= new
+        requirements = [Requirement(text) for package in new for text in importlib.metadata.requires(package) or []]
+        new = {each.name.lower() for each in requirements if not each.marker or each.marker.evaluate({"extra": ""})} - found
+    return found
+
+
 def make_environment(folder, wheel):
     """A virtual environment with the wheel and copies of PACKAGES. Returns its Python."""
     run(sys.executable, "-m", "venv", folder)
     python = folder / "bin" / "python"
     site = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('platlib'))"], check=True,
                           capture_output=True, text=True).stdout.strip()
-    for package in PACKAGES:
+    for package in required(PACKAGES):
         for file in importlib.metadata.files(package):
             if ".." not in file.parts and "__pycache__" not in file.parts:
                 target = Path(site, file)
@@ -64,26 +79,38 @@ def make_environment(folder, wheel):
     return python
 
 
+def pytest(python, folder, *arguments, **environment):
+    run(python, *(["-I"] if not environment else []), "-m", "pytest", "--quiet", "-p", "no:cacheprovider", "--plans", folder / "plans", *arguments, CGC_CACHE="off", **environment)
+
+
+def build_all(prefix, folder):
+    """The wheel, its installation for a Python with other packages, and the plans of the tests."""
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "plans").mkdir(parents=True)
+    wheel = build(prefix, folder / "wheel")
+    check(wheel)
+    run(sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", folder / "site", wheel)
+    run(sys.executable, HERE / "make_plans.py", folder / "plans", PYTHONPATH=str(folder / "site"), CGC_CACHE="off")
+
+
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("prefix", "folder"):
-        parser.add_argument(f"--{name}", required=True, type=Path)
+    parser.add_argument("--folder", required=True, type=Path)
+    parser.add_argument("--prefix", type=Path, help="with --part build")
+    parser.add_argument("--part", required=True, choices=("build", "torch", "alone", "ray"))
     args = parser.parse_args()
-    shutil.rmtree(args.folder, ignore_errors=True)
-    plans, site = args.folder / "plans", args.folder / "site"
-    plans.mkdir(parents=True)
-    wheel = build(args.prefix, args.folder / "wheel")
-    check(wheel)
-    pytest = ("-m", "pytest", "--quiet", "-p", "no:cacheprovider", "--plans", plans)
-
-    # Over the packages of this Python, torch among them.
-    run(sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--target", site, wheel)
-    over = {"PYTHONPATH": str(site), "CGC_CACHE": "off"}
-    run(sys.executable, HERE / "make_plans.py", plans, **over)
-    run(sys.executable, *pytest, *WITH_TORCH, **over)
-
-    python = make_environment(args.folder / "venv", wheel)
-    run(python, "-I", *pytest, HERE, *(f"--ignore={file}" for file in WITH_TORCH))
+    folder = args.folder.resolve()
+    if args.part == "build":
+        build_all(args.prefix.resolve(), folder)
+    elif args.part == "torch":
+        pytest(sys.executable, folder, *WITH_TORCH, PYTHONPATH=str(folder / "site"))
+    elif args.part == "ray":
+        pytest(HERE.parents[1] / ".venv-ray" / "bin" / "python", folder, WITH_RAY, PYTHONPATH=str(folder / "site"))
+    else:
+        shutil.rmtree(folder / "venv", ignore_errors=True)
+        (wheel,) = (folder / "wheel").glob("*.whl")
+        python = make_environment(folder / "venv", wheel)
+        pytest(python, folder, HERE, *(f"--ignore={file}" for file in (*WITH_TORCH, WITH_RAY)))
 
 
 main()

@@ -4,13 +4,17 @@ tiny.cgplan, tiny_16.cgplan, other.cgplan: the module Tiny for cuda, without Lib
 with buckets of 1 and 4 rows, the same and 16, and the first with other weights. half.cgplan, bfloat.cgplan: in these
 precisions. host.cgplan: for cpu, which needs LibTorch, and model.pt its TorchScript. tiny.pt2: its image tower, exported.
 train.cgplan: a training step for cuda. expected.npz: inputs and outputs of Tiny.
+clip/: a model folder of CLIP, pictures/: pictures, and clip.npz: their vectors and those of TEXTS, by open_clip alone.
 """
+import json
 import sys
 from pathlib import Path
 
 import cgc
 import numpy
+import open_clip
 import torch
+from PIL import Image
 from torch import nn
 
 
@@ -40,8 +44,43 @@ class Step(nn.Sequential):
         return nn.functional.cross_entropy(super().forward(x), y, reduction="sum")
 
 
+#: Texts, of which clip.npz has the vectors.
+TEXTS = ["a cat", "", "ein Hund 🙂 &amp; <end_of_text>", "it's 12 o'clock " * 40]
+
+
+def make_pictures(folder):
+    """Pictures of several sizes and modes."""
+    folder.mkdir()
+    random = numpy.random.default_rng(0)
+    for index, (width, height) in enumerate([(40, 30), (30, 90), (32, 32), (7, 5), (200, 150)]):
+        pixels = random.integers(0, 256, (max(height // 8, 1), max(width // 8, 1), 3), dtype=numpy.uint8)
+        picture = Image.fromarray(pixels).resize((width, height), Image.Resampling.BILINEAR)
+        picture.save(folder / f"{index}.jpg", quality=90)
+    picture.save(folder / "5.png")
+    picture.convert("L").save(folder / "6.jpg")
+
+
+def make_clip(folder):
+    """The model folder of a small CLIP, and what open_clip computes."""
+    config = folder / "small_clip.json"
+    config.write_text(json.dumps({
+        "embed_dim": 32, "vision_cfg": {"image_size": 32, "patch_size": 16, "layers": 2, "width": 64, "head_width": 32},
+        "text_cfg": {"context_length": 77, "vocab_size": 49408, "layers": 1, "width": 64, "heads": 4}}))
+    cgc.openclip.export(folder / "clip", str(config), batch=(1, 4), options=["--require-native"])
+    torch.manual_seed(0)
+    model = open_clip.create_model("small_clip").eval()
+    transform = open_clip.transform.image_transform_v2(open_clip.transform.PreprocessCfg(size=32), is_train=False)
+    pictures = sorted((folder / "pictures").iterdir())
+    with torch.no_grad():
+        images = model.encode_image(torch.stack([transform(Image.open(path)) for path in pictures]), normalize=True)
+        texts = model.encode_text(open_clip.get_tokenizer("small_clip")(TEXTS), normalize=True)
+    numpy.savez(folder / "clip.npz", images=images.numpy(), texts=texts.numpy(), words=numpy.array(TEXTS))
+
+
 def main():
     folder = Path(sys.argv[1])
+    make_pictures(folder / "pictures")
+    make_clip(folder)
     model, other = Tiny(seed=1).eval(), Tiny(seed=2).eval()
     example = {"image": torch.randn(2, 16), "text": torch.arange(10).reshape(2, 5)}
     entries = ["encode_image", "encode_text", "forward"]

@@ -286,10 +286,10 @@ def test_compile_raises_the_programs_error(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_example_of_the_readme(tmp_path, monkeypatch, capsys):
+def test_the_example_of_a_plan_file(tmp_path, monkeypatch, capsys):
     """Runs it with a small model of random weights, by the reference executor."""
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    (example,) = re.findall(r"^```python\n(import cgc\n.*?)^```$", readme, re.DOTALL | re.MULTILINE)
+    page = (Path(__file__).parents[2] / "docs" / "python.md").read_text()
+    (example,) = re.findall(r"^```python\n(import cgc\n.*?)^```$", page, re.DOTALL | re.MULTILINE)
     config = {"embed_dim": 32, "vision_cfg": {"image_size": 32, "patch_size": 16, "layers": 1, "width": 64, "head_width": 32},
               "text_cfg": {"context_length": 77, "vocab_size": 49408, "layers": 1, "width": 64, "heads": 2}}
     (tmp_path / "small.json").write_text(json.dumps(config))

@@ -1,0 +1,184 @@
+"""`cgc embed`: vectors of all pictures of a folder or of tar shards, or of all texts of a file, as Parquet.
+
+The result is a folder of parts with the columns key, vector and error: for each input either a vector or an error. A part
+is written as a whole. Another run goes on behind the inputs that the parts have.
+"""
+from __future__ import annotations
+
+import itertools
+import os
+import tarfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from ._errors import InvalidFileError, UsageError
+
+if TYPE_CHECKING:
+    from ._model import Vectors
+
+#: The endings of files that are taken for pictures.
+PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+#: Inputs of a part. A killed run loses at most the part that it was at.
+ROWS = 1024
+#: The keys of the schema's metadata.
+IDENTITY, MODEL = "cgc.identity", "cgc.model"
+
+#: A key and what encode_image() or encode_text() takes, or the error in place of it.
+Input = tuple[str, Any]
+
+
+def pictures_of(sources: Sequence[Path]) -> Iterator[Input]:
+    """The pictures of folders, in the order of their names, and the members of tar files. UsageError for none. With several
+    sources, a key begins with its own."""
+    for source in sources:
+        before = "" if len(sources) == 1 else f"{printable(source)}/"
+        if source.is_dir():
+            found = False
+            for folder, folders, names in os.walk(source):
+                folders.sort()
+                for name in sorted(names):
+                    if name.lower().endswith(PICTURES):
+                        found = True
+                        path = os.path.join(folder, name)
+                        yield before + printable(os.path.relpath(path, source)), path
+            if not found:
+                raise UsageError(f"{source} has no pictures; their names end in {', '.join(PICTURES)}")
+        elif source.suffix == ".tar":
+            for name, content in _members(source):
+                yield before + name, content
+        else:
+            raise UsageError(f"{source} is neither a folder nor a .tar file; give pictures in one of these")
+
+
+def _members(shard: Path) -> Iterator[Input]:
+    try:
+        with tarfile.open(shard) as archive:
+            for member in archive:
+                if member.isfile() and member.name.lower().endswith(PICTURES):
+                    file = archive.extractfile(member)
+                    assert file is not None
+                    yield printable(member.name), file.read()
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise InvalidFileError(f"{shard} is no tar file, or is damaged ({error}); copy it again") from error
+
+
+def texts_of(source: Path) -> Iterator[Input]:
+    """The lines of a file of UTF-8, by their numbers from 1. A line of other bytes is given as those."""
+    with open(source, "rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                yield str(number), line.rstrip(b"\r\n").decode()
+            except UnicodeDecodeError:
+                yield str(number), line
+
+
+def printable(name: str | Path) -> str:
+    """A name of a file in UTF-8: bytes that are none as \\xHH."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+class Parts:
+    """The folder of parts of one model."""
+
+    def __init__(self, folder: Path, identity: str, model: str, size: int):
+        self._arrow, self._parquet = _import_arrow()
+        self.folder = folder
+        arrow = self._arrow
+        self._schema = arrow.schema([("key", arrow.string()), ("vector", arrow.list_(arrow.float32(), size)),
+                                     ("error", arrow.string())], {IDENTITY: identity, MODEL: model})
+        self._identity, self._size = identity, size
+        self.done: set[str] = set()
+        self.failed = 0
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in self.paths():
+            self._check(path)
+            table = self._parquet.read_table(path, columns=["key", "error"])
+            self.done.update(table["key"].to_pylist())
+            self.failed += len(table) - table["error"].null_count
+
+    def paths(self) -> list[Path]:
+        return sorted(self.folder.glob("part-*.parquet"))
+
+    def _check(self, path: Path) -> None:
+        try:
+            metadata = self._parquet.read_schema(path).metadata or {}
+        except (OSError, self._arrow.ArrowInvalid) as error:
+            raise InvalidFileError(f"{path} is damaged ({error}); remove it, and run again") from error
+        found = metadata.get(IDENTITY.encode(), b"").decode()
+        if found != self._identity:
+            raise UsageError(f"{path} has vectors of the model {found or 'of no identity'}, and this one is {self._identity}; give "
+                             "another --out")
+
+    def add(self, keys: list[str], vectors: numpy.ndarray, errors: list[str | None]) -> None:
+        """Writes a part as a whole."""
+        arrow = self._arrow
+        is_null = arrow.array([error is not None for error in errors])
+        flat = arrow.array(numpy.ascontiguousarray(vectors, numpy.float32).reshape(-1))
+        table = arrow.table([arrow.array(keys, arrow.string()),
+                             arrow.FixedSizeListArray.from_arrays(flat, self._size, mask=is_null),
+                             arrow.array(errors, arrow.string())], schema=self._schema)
+        last = max((int(path.stem.removeprefix("part-")) for path in self.paths()), default=-1)
+        path = self.folder / f"part-{last + 1:06}.parquet"
+        scratch = path.with_suffix(f".tmp.{os.getpid()}")
+        try:
+            self._parquet.write_table(table, scratch)
+            os.replace(scratch, path)
+        finally:
+            scratch.unlink(missing_ok=True)
+        self.done.update(keys)
+        self.failed += sum(error is not None for error in errors)
+
+    def read(self) -> tuple[list[str], numpy.ndarray]:
+        """The keys and the vectors, float32 [n, size], of all inputs that have one."""
+        tables = [self._parquet.read_table(path, columns=["key", "vector", "error"]) for path in self.paths()]
+        if not tables:
+            return [], numpy.empty((0, self._size), numpy.float32)
+        table = self._arrow.concat_tables(tables)
+        table = table.filter(self._arrow.compute.is_null(table["error"])).combine_chunks()
+        column = table["vector"]
+        flat = numpy.concatenate([chunk.flatten().to_numpy() for chunk in column.chunks]) if column.num_chunks else numpy.empty(0)
+        return table["key"].to_pylist(), flat.reshape(-1, self._size).astype(numpy.float32, copy=False)
+
+
+def embed(inputs: Iterable[Input], encode: Callable[[list[Any]], Vectors], parts: Parts,
+          progress: Callable[[], None] = lambda: None) -> int:
+    """Writes a part for each ROWS of the inputs that the parts do not have. Returns the number of all inputs."""
+    def write(some: list[Input]) -> None:
+        vectors = encode([value for _, value in some])
+        parts.add([key for key, _ in some], vectors, [vectors.errors.get(index) for index in range(len(some))])
+        progress()
+
+    return for_each_part(inputs, parts, write)
+
+
+def for_each_part(inputs: Iterable[Input], parts: Parts, function: Callable[[list[Input]], None]) -> int:
+    """Calls the function with ROWS at a time of the inputs that the parts do not have. Returns the number of all inputs.
+    UsageError for a key that comes twice."""
+    seen: set[str] = set()
+    before = frozenset(parts.done)
+
+    def missing() -> Iterator[Input]:
+        for key, value in inputs:
+            if key in seen:
+                raise UsageError(f"two inputs have the key {key}; embed them into folders of their own")
+            seen.add(key)
+            if key not in before:
+                yield key, value
+
+    remaining = missing()
+    while some := list(itertools.islice(remaining, ROWS)):
+        function(some)
+    return len(seen)
+
+
+def _import_arrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.parquet
+    except ImportError:
+        raise UsageError("pyarrow, which writes Parquet, is missing; pip install 'cgc[embed]'") from None
+    return pyarrow, pyarrow.parquet

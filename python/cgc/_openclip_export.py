@@ -1,0 +1,208 @@
+"""export(): writes a model folder of a model of open_clip."""
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _checkpoint, _compile, _folder, _runtime, _tokenizer
+from ._errors import InvalidFileError, UsageError
+from .preprocess import Preprocess
+
+if TYPE_CHECKING:
+    import torch
+
+METHODS = ("encode_image", "encode_text")
+
+
+def export(folder: str | os.PathLike[str], name: str, *, checkpoint: str | os.PathLike[str] | None = None,
+           pretrained: str | None = None, ema: bool = False, transform: str | None = None,
+           batch: int | Sequence[int] = (1, 8, 64), precision: str = "fp32", target: str = "cuda", seed: int = 0,
+           force: bool = False, options: Sequence[str] = ()) -> Path:
+    """Writes a model folder, which cgc.load() takes, of a model of open_clip, and returns its path.
+
+    name: a model of open_clip.list_models(), "hf-hub:OWNER/NAME", "local-dir:PATH" or the path of a configuration (.json).
+    checkpoint: a file of trained weights: of torch.save, TorchScript or safetensors, with the prefixes that
+        DistributedDataParallel, torch.compile and Lightning add, in any precision; of big_vision (.npz).
+    pretrained: a tag of open_clip.list_pretrained(), which open_clip downloads.
+        Without `checkpoint` and `pretrained`, and of a name without weights of its own: RANDOM WEIGHTS, made from `seed`.
+    ema: whether the moving averages in the checkpoint are taken.
+    transform: with `checkpoint`, the pretrained tag whose transform of pictures the weights were trained with. It is needed
+        only where the tags of the model differ in it.
+    batch, precision, target, options: those of compile().
+    force: whether an existing model folder is replaced.
+
+    UsageError for what does not fit, InvalidFileError for a file that is no checkpoint, and the error of the program cgc.
+    Nothing is left of a folder that cannot be completed.
+    """
+    folder = Path(folder)
+    if checkpoint is not None and pretrained is not None:
+        raise UsageError("both a checkpoint and a pretrained tag are given; give one of them")
+    if checkpoint is None and (ema or transform is not None):
+        raise UsageError(f"{'ema' if ema else 'transform'} says how to take a checkpoint; give the checkpoint, too")
+    with _folder.writing(folder, force) as (scratch, complete):
+        torch = _compile.import_torch()
+        open_clip = _import_open_clip()
+        if name.endswith(".json"):
+            open_clip.add_model_config(_existing(Path(name), "a configuration of open_clip"))
+            name = Path(name).stem
+        torch.manual_seed(seed)
+        if checkpoint is not None:
+            model = _with_checkpoint(open_clip, name, Path(checkpoint), ema, _transform_of(open_clip, name, transform), scratch)
+            source = Path(checkpoint).name
+        else:
+            model = _created(open_clip, name, pretrained)
+            source = pretrained if pretrained else name if ":" in name else ""
+        tokenizer = _tokenizer_of(open_clip, name)
+        _check_vocabulary(name, model, tokenizer)
+        preprocess = Preprocess(_transform(open_clip, model))
+        (scratch / _folder.PREPROCESS).write_text(json.dumps(preprocess.to_json(), indent=2) + "\n")
+        _tokenizer.write(tokenizer, scratch / _folder.TOKENIZER)
+        towers = _towers(model.eval())
+        height, width = preprocess.size
+        text = torch.from_numpy(_tokenizer.read(scratch / _folder.TOKENIZER)("a"))
+        example = {"image": torch.zeros(1, 3, height, width), "text": text}
+        with torch.no_grad():
+            size = towers.encode_text(text).shape[-1]
+        _compile.compile(towers, example, output=scratch / _folder.PLAN, batch=batch, entries=METHODS,
+                         precision=None if precision == "fp32" else precision, target=target, options=options)
+        weights = _checkpoint.digest(model)
+        files = _folder.files_of(scratch)
+        complete(_folder.Card(
+            name=name, identity=_folder.identity_of(weights, precision, files, not source), weights=source or _folder.RANDOM,
+            weights_sha256=weights, precision=precision, target=target, size=size,
+            logit_scale=model.logit_scale.exp().item(),
+            logit_bias=None if getattr(model, "logit_bias", None) is None else model.logit_bias.item(),
+            versions={"cgc": _runtime.version(), "open_clip": open_clip.__version__, "torch": torch.__version__}, files=files))
+    return folder
+
+
+def _import_open_clip() -> Any:
+    try:
+        import open_clip
+    except ImportError:
+        raise UsageError("open_clip, which has the model, is missing; pip install 'cgc[openclip]'") from None
+    return open_clip
+
+
+def _existing(path: Path, what: str) -> Path:
+    if not path.is_file():
+        raise InvalidFileError(f"{path}: no such file; give {what}")
+    return path
+
+
+def _created(open_clip: Any, name: str, pretrained: str | None, **settings: Any) -> Any:
+    """A model as open_clip makes it, with its own weights if it has some."""
+    try:
+        with warnings.catch_warnings():
+            # open_clip would go on with the wrong activation.
+            warnings.filterwarnings("error", "QuickGELU mismatch")
+            return open_clip.create_model(name, pretrained=pretrained, pretrained_text=False, require_pretrained=":" in name,
+                                          **settings)
+    except UserWarning:
+        raise UsageError(f"the weights {pretrained} were trained with QuickGELU, and {name} has GELU, or the reverse; give the "
+                         f"model {name}-quickgelu, or that without -quickgelu") from None
+    except Exception as error:
+        where = _where_to_get(open_clip, name, pretrained)
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:500]
+        raise UsageError(f"open_clip cannot make {name}{f' with {pretrained}' if pretrained else ''}: {reason}{where}") from error
+
+
+def _where_to_get(open_clip: Any, name: str, pretrained: str | None) -> str:
+    """Which file to fetch where there is a network, and how to pass it."""
+    if name.startswith("hf-hub:"):
+        repository = name.removeprefix("hf-hub:")
+        return (f"; without a network, fetch the repository where there is one (hf download {repository} --local-dir DIR), and give "
+                "local-dir:DIR")
+    config = open_clip.get_pretrained_cfg(name, pretrained) if pretrained else None
+    if config:
+        source = f"https://huggingface.co/{config['hf_hub'].rstrip('/')}" if config.get("hf_hub") else config.get("url")
+        return f"; without a network, fetch the weights from {source} where there is one, and give the file as the checkpoint"
+    if pretrained:
+        tags = open_clip.list_pretrained_tags_by_model(name)
+        return f"; its pretrained tags are {', '.join(tags)}" if tags else f"; {name} has no pretrained tags"
+    near = difflib.get_close_matches(name, open_clip.list_models(), 3)
+    return f"; did you mean {' or '.join(near)}?" if near and name not in open_clip.list_models() else ""
+
+
+def _with_checkpoint(open_clip: Any, name: str, path: Path, ema: bool, transform: dict[str, Any], scratch: Path) -> Any:
+    if path.suffix in (".npz", ".npy"):  # Of big_vision, which open_clip converts.
+        return _created(open_clip, name, str(_existing(path, "a checkpoint").resolve()), force_preprocess_cfg=transform)
+    import torch
+    weights = _checkpoint.read(path, ema)
+    bias = {"init_logit_bias": 0.0} if "logit_bias" in weights else {}
+    model = _created(open_clip, name, None, force_preprocess_cfg=transform, **bias)
+    shapes = {key: value.shape for key, value in weights.items()}
+    cleaned = scratch / "weights.pt"  # open_clip's conversions take a file.
+    try:
+        torch.save(weights, cleaned)
+        open_clip.load_checkpoint(model, str(cleaned))
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines()] or [type(error).__name__]
+        raise UsageError(f"{path}: the weights are not those of {name}: {' '.join(lines[:3])[:500]}; give the model that was "
+                         "trained") from error
+    finally:
+        cleaned.unlink(missing_ok=True)
+    for key, value in model.state_dict().items():
+        if key in shapes and "positional_embedding" in key and shapes[key] != value.shape:
+            warnings.warn(f"{path}: {key} was resized from {list(shapes[key])} to {list(value.shape)}: results differ from those in "
+                          "training", stacklevel=4)
+    return model
+
+
+def _transform_of(open_clip: Any, name: str, tag: str | None) -> dict[str, Any]:
+    """What the pretrained tags of a model say of its transform, or the one that is given. UsageError if they differ."""
+    from open_clip.transform import merge_preprocess_dict
+    tags = open_clip.list_pretrained_tags_by_model(name)
+    if tag is not None and tag not in tags:
+        raise UsageError(f"{name} has no pretrained tag {tag}; " + (f"it has {', '.join(tags)}" if tags else "it has none"))
+    overlays = [merge_preprocess_dict({}, open_clip.get_pretrained_cfg(name, each)) for each in ([tag] if tag else tags)]
+    if any(overlay != overlays[0] for overlay in overlays):
+        raise UsageError(f"the pretrained weights of {name} were trained with different transforms of pictures; give transform, "
+                         f"one of {', '.join(tags)}")
+    return {key: value for key, value in overlays[0].items() if key != "size"} if overlays else {}
+
+
+def _transform(open_clip: Any, model: Any) -> dict[str, Any]:
+    from open_clip.transform import PreprocessCfg, merge_preprocess_dict
+    return merge_preprocess_dict(PreprocessCfg(), open_clip.get_model_preprocess_cfg(model))
+
+
+def _tokenizer_of(open_clip: Any, name: str) -> Any:
+    try:
+        return open_clip.get_tokenizer(name)
+    except Exception as error:
+        wanted = (open_clip.get_model_config(name) or {}).get("text_cfg", {}).get("hf_tokenizer_name", name)
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+        raise UsageError(f"the tokenizer {wanted} of {name} cannot be had ({reason}); open_clip downloads it where there is a "
+                         "network: copy that cache (HF_HOME) here") from error
+
+
+def _check_vocabulary(name: str, model: Any, tokenizer: Any) -> None:
+    rows = getattr(getattr(model, "text", model), "vocab_size", None)
+    largest = int(tokenizer(["a"]).max())
+    if rows is not None and largest >= rows:
+        raise UsageError(f"{name}: its tokenizer makes the id {largest}, and its vocab_size is {rows}; the configuration does not "
+                         "fit the tokenizer")
+
+
+def _towers(model: torch.nn.Module) -> torch.nn.Module:
+    """A module of the methods alone, without normalization, which CoCa's do by default."""
+    import torch
+
+    class Towers(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def encode_image(self, image: torch.Tensor) -> torch.Tensor:
+            return self.model.encode_image(image, normalize=False)
+
+        def encode_text(self, text: torch.Tensor) -> torch.Tensor:
+            return self.model.encode_text(text, normalize=False)
+
+    return Towers().eval()

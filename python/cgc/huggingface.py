@@ -1,0 +1,257 @@
+"""Models of transformers: export() writes a model folder of a local one."""
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _cache, _checkpoint, _compile, _export, _folder, _runtime, _tokenizer
+from ._errors import InvalidFileError, UsageError
+from .preprocess import Preprocess
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["export"]
+#: The interpolations of a picture, by Pillow's numbers in preprocessor_config.json.
+_INTERPOLATIONS = {2: "bilinear", 3: "bicubic"}
+
+
+def export(folder: str | os.PathLike[str], path: str | os.PathLike[str], *, batch: int | Sequence[int] = (1, 8, 64),
+           lengths: Sequence[int] | None = None, precision: str = "fp32", target: str = "cuda", force: bool = False,
+           options: Sequence[str] = ()) -> Path:
+    """Writes a model folder, which cgc.load() takes, of a local model of transformers, and returns its path.
+
+    path: a folder with config.json, weights and tokenizer or preprocessor: an encoder of texts, pooled as modules.json of
+        sentence-transformers says, else by the mean; a model with get_image_features() and get_text_features(), such as
+        CLIP and SigLIP; or an encoder of pictures with a pooled output, such as DINOv2.
+    lengths: the numbers of tokens that an encoder of texts is compiled for [powers of two from 16 to the model's most].
+    batch, precision, target, options: those of cgc.compile().
+    force: whether an existing model folder is replaced.
+
+    Nothing is downloaded, and no code in `path` is run. UsageError for a model of another kind, InvalidFileError for a file
+    that is missing.
+    """
+    folder, path = Path(folder), Path(path)
+    if not (path / "config.json").is_file():
+        raise InvalidFileError(f"{path}: no config.json; give the folder of a model that save_pretrained() wrote")
+    options = [*options, "--target", target, "--quiet", *([] if precision == "fp32" else ["--precision", precision])]
+    batches = _compile.batches_of(batch)
+    with _folder.writing(folder, force) as (scratch, complete):
+        torch = _compile.import_torch()
+        transformers = _import_transformers()
+        try:
+            model = transformers.AutoModel.from_pretrained(path, local_files_only=True, dtype=torch.float32).eval()
+        except Exception as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0][:500]
+            raise InvalidFileError(f"{path}: transformers cannot load it: {reason}") from error
+        if hasattr(model, "get_image_features") and hasattr(model, "get_text_features"):
+            towers = [_pictures(path, scratch, lambda image: model.get_image_features(pixel_values=image)),
+                      _captions(transformers, path, scratch, model)]
+        elif (path / "preprocessor_config.json").is_file():
+            towers = [_pictures(path, scratch, lambda image: model(pixel_values=image))]
+        else:
+            towers = [_texts(transformers, path, scratch, model, lengths)]
+        size = _compile_towers(model, towers, batches, options, scratch)
+        weights, files = _checkpoint.digest(model), _folder.files_of(scratch)
+        scale, bias = (getattr(model, name, None) for name in ("logit_scale", "logit_bias"))
+        complete(_folder.Card(
+            name=path.resolve().name, identity=_folder.identity_of(weights, precision, files, False), weights=path.resolve().name,
+            weights_sha256=weights, precision=precision, target=target, size=size,
+            logit_scale=None if scale is None else scale.exp().item(), logit_bias=None if bias is None else bias.item(),
+            versions={"cgc": _runtime.version(), "transformers": transformers.__version__, "torch": torch.__version__},
+            files=files))
+    return folder
+
+
+class _Tower:
+    """An entry: a function of tensors, by the names of its inputs, and examples of these, one for each bucket of lengths."""
+
+    def __init__(self, entry: str, function: Callable[..., Any], examples: Sequence[dict[str, torch.Tensor]]):
+        self.entry, self.function, self.examples = entry, function, examples
+
+
+def _import_transformers() -> Any:
+    try:
+        import transformers
+    except ImportError:
+        raise UsageError("transformers, which has the model, is missing; pip install transformers") from None
+    return transformers
+
+
+def _compile_towers(model: torch.nn.Module, towers: Sequence[_Tower], batches: list[int], options: Sequence[str],
+                    scratch: Path) -> int:
+    """Compiles the towers into the plan of the folder. Returns the number of elements of a vector."""
+    import tempfile
+
+    import torch
+    plan, size = scratch / _folder.PLAN, 0
+    with tempfile.TemporaryDirectory(prefix="cgc-export-") as name:
+        programs = []
+        for tower in towers:
+            module = _module(model, tower)
+            example = tower.examples[0]
+            with torch.no_grad():
+                size = module(**example).shape[-1]
+            dynamic = {key: [1] for key in example} if len(tower.examples) > 1 else {}
+            program = _export.export_program(module, "forward", example, max(batches), lengths=dynamic)
+            programs.append(_export.save(program, Path(name, f"{tower.entry}.pt2")))
+        digests = [_cache.digest(program) for program in programs]
+        entry = ["--entry", towers[0].entry] if len(towers) == 1 else []
+        key = None
+        for index in range(max(len(tower.examples) for tower in towers)):
+            inputs = {key: value for tower in towers for key, value in tower.examples[index].items()}
+            command = [*_compile.input_options(inputs), "--batch", ",".join(map(str, batches)), *entry, *options]
+            base = None if key is None else (plan, key)
+            following = plan.with_suffix(".next")
+            key = _cache.compile_plan(programs, digests, following, command, base=base)
+            following.replace(plan)
+    return size
+
+
+def _module(model: torch.nn.Module, tower: _Tower) -> torch.nn.Module:
+    """A module of the model whose forward() is the tower's function."""
+    import inspect
+
+    import torch
+    module = torch.nn.Module()
+    module.model = model
+
+    def forward(**named: Any) -> Any:
+        return tower.function(**named)
+
+    forward.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in tower.examples[0]])
+    vars(module)["forward"] = forward
+    return module.eval()
+
+
+def _tensor_of(output: Any) -> Any:
+    """The vectors in what a model of transformers returns."""
+    import torch
+    if isinstance(output, torch.Tensor):
+        return output
+    pooled = getattr(output, "pooler_output", None)
+    return output.last_hidden_state[:, 0] if pooled is None else pooled
+
+
+def _pictures(path: Path, scratch: Path, function: Callable[..., Any]) -> _Tower:
+    import torch
+    preprocess = Preprocess(_transform(path / "preprocessor_config.json"))
+    (scratch / _folder.PREPROCESS).write_text(json.dumps(preprocess.to_json(), indent=2) + "\n")
+    return _Tower("encode_image", lambda image: _tensor_of(function(image)), [{"image": torch.zeros(1, 3, *preprocess.size)}])
+
+
+def _transform(path: Path) -> dict[str, Any]:
+    """The settings of Preprocess for a preprocessor_config.json. UsageError for what Preprocess does not do."""
+    if not path.is_file():
+        raise InvalidFileError(f"{path}: no such file; it says how pictures are resized")
+    given = _folder.read_json(path)
+    size, crop = given.get("size"), given.get("crop_size") if given.get("do_center_crop") else None
+    resample = given.get("resample", 3)
+    if not (given.get("do_resize", True) and given.get("do_rescale", True) and given.get("do_normalize", True)) \
+            or abs(given.get("rescale_factor", 1 / 255) * 255 - 1) > 1e-6 or resample not in _INTERPOLATIONS or not size:
+        raise UsageError(f"{path}: cgc resizes by bilinear or bicubic interpolation, divides by 255 and normalizes, and this model "
+                         "asks for something else; preprocess with transformers and run the plan with cgc.Session")
+    if isinstance(size, int):
+        size = {"shortest_edge": size} if crop else {"height": size, "width": size}
+    edge = size.get("shortest_edge")
+    crop = {"height": crop, "width": crop} if isinstance(crop, int) else crop
+    settings = {"mean": given["image_mean"], "std": given["image_std"], "interpolation": _INTERPOLATIONS[resample], "mode": "RGB",
+                "fill_color": 0}
+    if edge is None and not crop:
+        return {**settings, "size": [size["height"], size["width"]], "resize_mode": "squash"}
+    if edge is None or not crop:
+        raise UsageError(f"{path}: cgc resizes the shortest edge and crops the center, or resizes to a height and a width, and "
+                         f"this model asks for size {size} and crop_size {crop}; preprocess with transformers and run the plan "
+                         "with cgc.Session")
+    cropped = [crop["height"], crop["width"]]
+    return {**settings, "size": cropped, "resize_mode": "shortest", **({} if cropped == [edge, edge] else {"resize": edge})}
+
+
+def _captions(transformers: Any, path: Path, scratch: Path, model: Any) -> _Tower:
+    """The texts of CLIP and SigLIP, padded to the length of the positions, without a mask."""
+    import torch
+    length = model.config.text_config.max_position_embeddings
+    _tokenizer.write_transformers(_auto_tokenizer(transformers, path), length, scratch / _folder.TOKENIZER)
+    example = torch.from_numpy(_tokenizer.read(scratch / _folder.TOKENIZER)("a"))
+    return _Tower("encode_text", lambda text: _tensor_of(model.get_text_features(input_ids=text)), [{"text": example}])
+
+
+def _texts(transformers: Any, path: Path, scratch: Path, model: Any, lengths: Sequence[int] | None) -> _Tower:
+    """An encoder of texts, with its pooling."""
+    import torch
+    tokenizer = _auto_tokenizer(transformers, path)
+    pool, most = _sentence_transformer(path)
+    most = min(each for each in (most, tokenizer.model_max_length, model.config.max_position_embeddings) if each)
+    lengths = sorted(set(lengths or [*(2 ** power for power in range(4, 20) if 2 ** power < most), most]))
+    if lengths[0] < 2 or lengths[-1] > most:
+        raise UsageError(f"the lengths {', '.join(map(str, lengths))} are not all from 2 to {most}, the most of the model")
+    _tokenizer.write_transformers(tokenizer, lengths[-1], scratch / _folder.TOKENIZER, lengths)
+    examples = []
+    for length in lengths:
+        mask = torch.ones(2, length, dtype=torch.int64)
+        mask[1, length // 2:] = 0
+        examples.append({"text": torch.ones(2, length, dtype=torch.int64), "mask": mask})
+
+    def encode(text: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return pool(model(input_ids=text, attention_mask=mask).last_hidden_state, mask)
+
+    return _Tower("encode_text", encode, examples)
+
+
+def _auto_tokenizer(transformers: Any, path: Path) -> Any:
+    try:
+        return transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:500]
+        raise InvalidFileError(f"{path}: transformers cannot load its tokenizer: {reason}") from error
+
+
+def _sentence_transformer(path: Path) -> tuple[Callable[[Any, Any], Any], int | None]:
+    """The pooling of a model of sentence-transformers and the most tokens of a text. UsageError for modules that cgc does
+    not run. Normalization is encode_text()'s."""
+    modules = path / "modules.json"
+    if not modules.is_file():
+        warnings.warn(f"{path} has no modules.json of sentence-transformers; its vectors are means over tokens", stacklevel=4)
+        return _mean, None
+    pool, most = _mean, None
+    for module in _folder.read_json(modules):
+        kind = module["type"].rsplit(".", 1)[-1]
+        if kind == "Transformer":
+            settings = path / module["path"] / "sentence_bert_config.json"
+            given = _folder.read_json(settings) if settings.is_file() else {}
+            most = given.get("max_seq_length")
+            if given.get("do_lower_case"):
+                raise UsageError(f"{settings}: do_lower_case is set, which cgc does not do; lower the texts, and unset it")
+        elif kind == "Pooling":
+            given = _folder.read_json(path / module["path"] / "config.json")
+            modes = [name for name, is_set in given.items() if name.startswith("pooling_mode_") and is_set is True]
+            modes = modes or [f"pooling_mode_{given.get('pooling_mode')}"]
+            if len(modes) != 1 or modes[0] not in _POOLINGS:
+                raise UsageError(f"{path / module['path']}: cgc has the poolings {', '.join(_POOLINGS)}, and this model "
+                                 f"{', '.join(modes)}")
+            pool = _POOLINGS[modes[0]]
+        elif kind != "Normalize":
+            raise UsageError(f"{modules}: cgc does not run the module {module['type']}; it runs Transformer, Pooling and Normalize")
+    return pool, most
+
+
+def _mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    weights = mask.unsqueeze(-1).to(states.dtype)
+    return (states * weights).sum(1) / weights.sum(1).clamp(min=1e-9)  # The least sum of sentence-transformers.
+
+
+def _first(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    return states[:, 0]
+
+
+def _max(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    return states.masked_fill(mask.unsqueeze(-1) == 0, -1e9).max(1).values  # The fill of sentence-transformers.
+
+
+_POOLINGS = {"pooling_mode_mean_tokens": _mean, "pooling_mode_cls_token": _first, "pooling_mode_max_tokens": _max,
+             "pooling_mode_mean": _mean, "pooling_mode_cls": _first, "pooling_mode_max": _max}

@@ -1,0 +1,185 @@
+"""Ray: `cgc embed --ray` on the machines of a cluster, and deployment(), an application of Ray Serve for a model folder."""
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy
+
+from . import _embed
+from ._errors import DeviceError, UsageError
+
+__all__ = ["deployment"]
+#: Parts that wait at each actor, so that it never does.
+_AHEAD = 2
+#: How often a part is given to an actor again after its process has died.
+_RETRIES = 3
+
+
+def embed(inputs: Iterable[_embed.Input], parts: _embed.Parts, folder: str, kind: str, normalize: bool, address: str,
+          options: dict[str, Any], progress: Callable[[], None] = lambda: None) -> int:
+    """_embed.embed() by actors: one for each GPU of the cluster, whose pictures any of its processors preprocess, or, without
+    GPUs, one for two processors. Workers read the model folder and the pictures at the same paths; this process writes the
+    parts. An actor whose process dies is started again, with the parts that it had. DeviceError if it dies again and again."""
+    ray = _import_ray()
+    with _connected(ray, address):
+        resources = ray.cluster_resources()
+        gpus, processors = int(resources.get("GPU", 0)), int(resources.get("CPU", 1))
+        actor = ray.remote(num_gpus=1 if gpus else 0, num_cpus=1 if gpus else min(2, processors), max_restarts=-1,
+                           max_task_retries=_RETRIES)(_Encoder)
+        actors = [actor.remote(folder, kind, normalize, options) for _ in range(gpus or max(1, processors // 2))]
+        apart = kind == "image" and gpus and processors > len(actors)
+        preprocess = ray.remote(num_cpus=1, max_retries=_RETRIES)(_preprocess)
+        waiting: dict[Any, list[str]] = {}
+        free = collections.deque(actors * _AHEAD)
+        owner: dict[Any, Any] = {}
+
+        def finish_one() -> None:
+            (ready,), _ = ray.wait(list(waiting), num_returns=1)
+            keys = waiting.pop(ready)
+            free.append(owner.pop(ready))
+            try:
+                vectors, errors = ray.get(ready)
+            except ray.exceptions.RayActorError as error:
+                raise DeviceError(f"the process that embeds died {_RETRIES + 1} times at the inputs from {keys[0]} to {keys[-1]}; "
+                                  f"its log is in Ray's ({error})") from None
+            parts.add(keys, vectors, [errors.get(index) for index in range(len(keys))])
+            progress()
+
+        def submit(some: list[_embed.Input]) -> None:
+            if not free:
+                finish_one()
+            chosen = free.popleft()
+            values = [value for _, value in some]
+            if apart:
+                values = preprocess.remote(folder, values)
+            task = chosen.encode.remote(values)
+            waiting[task], owner[task] = [key for key, _ in some], chosen
+
+        total = _embed.for_each_part(inputs, parts, submit)
+        while waiting:
+            finish_one()
+        return total
+
+
+class _Encoder:
+    """An actor, which holds the model."""
+
+    def __init__(self, folder: str, kind: str, normalize: bool, options: dict[str, Any]):
+        from ._session import load
+        self._model = load(folder, **options)
+        self._encode, self._normalize = getattr(self._model, f"encode_{kind}"), normalize
+
+    def encode(self, values: Any) -> tuple[numpy.ndarray, dict[int, str]]:
+        if isinstance(values, tuple):
+            pixels, errors = values
+            vectors = numpy.asarray(self._encode(list(pixels), normalize=self._normalize)).copy()
+            vectors[list(errors)] = numpy.nan
+            return vectors, errors
+        vectors = self._encode(values, normalize=self._normalize, errors="return")
+        return numpy.asarray(vectors), vectors.errors
+
+
+def _preprocess(folder: str, values: list[Any]) -> tuple[numpy.ndarray, dict[int, str]]:
+    """Pictures as uint8 in the size of the model, to which its own preprocessing does nothing but normalize."""
+    images = _preprocess_of(folder)(values, dtype="uint8", threads=1)
+    return images.pixels, images.reasons
+
+
+_preprocesses: dict[str, Any] = {}  # Of this process.
+
+
+def _preprocess_of(folder: str) -> Any:
+    if folder not in _preprocesses:
+        from pathlib import Path
+
+        from . import _folder
+        from .preprocess import Preprocess
+        _preprocesses[folder] = Preprocess.from_json(_folder.read_json(Path(folder, _folder.PREPROCESS)))
+    return _preprocesses[folder]
+
+
+def deployment(folder: str, *, batch_wait: float = 0.002, options: dict[str, Any] | None = None, **settings: Any) -> Any:
+    """An application of Ray Serve, for `serve.run(cgc.ray.deployment("vit-b-32/"))`.
+
+    A request is POST /image with the bytes of a picture, or POST /text with UTF-8. The answer is the vector: JSON with
+    `vector` and `identity`, or the bytes of float32 for `Accept: application/octet-stream`. A bad input is status 400 with
+    `error`. Requests that come within `batch_wait` seconds share a batch, of at most the largest bucket.
+
+    options: those of cgc.load(). settings: those of ray.serve.deployment(), such as num_replicas and ray_actor_options
+        [one GPU, unless options has executor="reference"].
+    Start Ray with RAY_SERVE_ENABLE_HA_PROXY=1 and RAY_SERVE_THROUGHPUT_OPTIMIZED=1: the default proxy answers a seventh of
+    the requests (docs/embeddings.md).
+    """
+    _import_ray()
+    from ray import serve
+    options = options or {}
+    settings.setdefault("ray_actor_options", {} if options.get("executor") == "reference" else {"num_gpus": 1})
+    settings.setdefault("max_ongoing_requests", 256)
+
+    class Embedder:
+        def __init__(self) -> None:
+            from ._session import load
+            self._model = load(folder, **options)
+            most = max(bucket.batch or 1 for entry in self._model.session.entries.values() for bucket in entry.buckets)
+            for method in (self._image, self._text):
+                method.set_max_batch_size(most)
+                method.set_batch_wait_timeout_s(batch_wait)
+
+        @serve.batch(max_batch_size=64, batch_wait_timeout_s=0.002)
+        async def _image(self, pictures: list[bytes]) -> list[Any]:
+            return self._answers(self._model.encode_image(pictures, errors="return"))
+
+        @serve.batch(max_batch_size=64, batch_wait_timeout_s=0.002)
+        async def _text(self, texts: list[str]) -> list[Any]:
+            return self._answers(self._model.encode_text(texts, errors="return"))
+
+        def _answers(self, vectors: Any) -> list[Any]:
+            return [vectors.errors.get(index, row) for index, row in enumerate(numpy.asarray(vectors))]
+
+        async def __call__(self, request: Any) -> Any:
+            from starlette.responses import JSONResponse, Response
+            kind, body = request.url.path.rsplit("/", 1)[-1], await request.body()
+            if kind not in ("image", "text") or request.method != "POST":
+                return JSONResponse({"error": "POST a picture to /image or a text to /text"}, 404)
+            try:
+                answer = await (self._image(body) if kind == "image" else self._text(body.decode()))
+            except UnicodeDecodeError:
+                answer = "the text is not UTF-8"
+            if isinstance(answer, str):
+                return JSONResponse({"error": answer}, 400)
+            if request.headers.get("accept") == "application/octet-stream":
+                return Response(answer.tobytes(), media_type="application/octet-stream",
+                                headers={"X-Cgc-Identity": self._model.identity})
+            return JSONResponse({"vector": answer.tolist(), "identity": self._model.identity})
+
+    return serve.deployment(**settings)(Embedder).bind()
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise UsageError("ray is missing; pip install 'cgc[ray]'") from None
+    return ray
+
+
+@contextlib.contextmanager
+def _connected(ray: Any, address: str) -> Iterator[None]:
+    """A connection to the cluster at the address; of "auto", to the one that runs here, or to a new one of this machine alone."""
+    # Workers import what this process imports.
+    settings = {"log_to_driver": False, "runtime_env": {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}}
+    try:
+        ray.init(address=address, **settings)
+    except ConnectionError as error:
+        if address != "auto":
+            raise DeviceError(f"no Ray cluster answers at {address} ({error}); start one: ray start --head") from None
+        ray.init(include_dashboard=False, _node_ip_address="127.0.0.1", **settings)
+    try:
+        yield
+    finally:
+        ray.shutdown()

@@ -1,0 +1,140 @@
+"""cgc embed: every input is accounted for, as a vector or as an error; runs go on where others ended."""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+
+import cgc
+import numpy
+import pyarrow.parquet
+import pytest
+from cgc import _embed
+
+CGC = [sys.executable, "-c", "from cgc._program import main; main()"]
+
+
+def embed(plans, *arguments, out):
+    return subprocess.run([*CGC, "embed", "--model", plans / "clip", "--executor", "reference", "--out", out, *arguments],
+                          capture_output=True, text=True)
+
+
+def rows(out):
+    table = pyarrow.parquet.read_table(out)
+    return {key: error if vector is None else numpy.array(vector, numpy.float32)
+            for key, vector, error in zip(*(table[name].to_pylist() for name in ("key", "vector", "error")))}
+
+
+@pytest.fixture
+def folder(plans, tmp_path):
+    """Pictures, of which 3 are bad, one below a folder and one with a name that is no UTF-8."""
+    made = tmp_path / "pictures"
+    shutil.copytree(plans / "pictures", made)
+    (made / "sub").mkdir()
+    shutil.copy(made / "1.jpg", made / "sub" / "1.JPG")
+    shutil.copy(made / "2.jpg", os.fsencode(made) + b"/\xff.jpg")
+    (made / "a.jpg").write_bytes(b"")
+    (made / "b.png").write_text("no picture")
+    (made / "c.jpg").write_bytes((made / "4.jpg").read_bytes()[:200])
+    (made / "notes.txt").write_text("no picture, and not tried")
+    return made
+
+
+def test_every_picture_has_a_vector_or_an_error(plans, folder, tmp_path):
+    done = embed(plans, "--images", folder, out=tmp_path / "out")
+    assert done.returncode == 1 and "12 inputs, 9 vectors, 3 errors" in done.stdout and "--max-errors is 0" in done.stderr
+    got, want = rows(tmp_path / "out"), numpy.load(plans / "clip.npz")["images"]
+    assert sorted(got) == sorted(["0.jpg", "1.jpg", "2.jpg", "3.jpg", "4.jpg", "5.png", "6.jpg", "a.jpg", "b.png", "c.jpg", "sub/1.JPG",
+                                  "\\xff.jpg"])
+    for key, row in {"0.jpg": 0, "6.jpg": 6, "sub/1.JPG": 1, "\\xff.jpg": 2}.items():
+        assert numpy.linalg.norm(got[key] - want[row]) < 1e-5
+    assert all(isinstance(got[key], str) and got[key] for key in ("a.jpg", "b.png", "c.jpg"))
+    metadata = pyarrow.parquet.read_schema(next((tmp_path / "out").iterdir())).metadata
+    assert metadata[b"cgc.identity"].startswith(b"RANDOM-WEIGHTS-") and metadata[b"cgc.model"] == b"small_clip"
+
+
+def test_another_run_embeds_what_is_new(plans, folder, tmp_path):
+    assert embed(plans, "--images", folder / "sub", "--no-normalize", out=tmp_path / "one").returncode == 0
+    first = embed(plans, "--images", folder, "--max-errors", "3", out=tmp_path / "out")
+    assert first.returncode == 0 and "12 of them now" in first.stdout
+    shutil.copy(folder / "0.jpg", folder / "z.jpg")
+    second = embed(plans, "--images", folder, "--max-errors", "3", out=tmp_path / "out")
+    assert "13 inputs, 10 vectors, 3 errors; 1 of them now" in second.stdout
+    assert numpy.allclose(rows(tmp_path / "out")["z.jpg"], rows(tmp_path / "out")["0.jpg"], atol=1e-6)
+    assert not numpy.isclose(numpy.linalg.norm(rows(tmp_path / "one")["1.JPG"]), 1)
+
+
+def test_a_run_that_is_killed_loses_no_part(plans, folder, tmp_path):
+    for number in range(2000):
+        os.link(folder / "3.jpg", folder / f"{number:05}.jpg")
+    out = tmp_path / "out"
+    running = subprocess.Popen([*CGC, "embed", "--model", plans / "clip", "--executor", "reference", "--out", out, "--images", folder],
+                               stderr=subprocess.DEVNULL)
+    while not list(out.glob("part-*.parquet")) and running.poll() is None:
+        time.sleep(.01)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    before = len(rows(out))
+    done = embed(plans, "--images", folder, "--max-errors", "3", out=out)
+    assert done.returncode == 0 and f"2012 inputs, 2009 vectors, 3 errors; {2012 - before} of them now" in done.stdout
+    assert len(rows(out)) == 2012 and pyarrow.parquet.read_table(out).num_rows == 2012
+
+
+def test_shards(plans, folder, tmp_path):
+    shard = tmp_path / "0.tar"
+    with tarfile.open(shard, "w") as archive:
+        for name in ("0.jpg", "b.png", "notes.txt"):
+            archive.add(folder / name, name)
+    done = embed(plans, "--images", shard, folder / "sub", "--max-errors", "1", out=tmp_path / "out")
+    assert done.returncode == 0 and sorted(rows(tmp_path / "out")) == sorted([f"{shard}/0.jpg", f"{shard}/b.png", f"{folder}/sub/1.JPG"])
+    with tarfile.open(shard, "w") as archive:
+        for name in ("0.jpg", "1.jpg", "0.jpg"):
+            archive.add(folder / name, name)
+    done = embed(plans, "--images", shard, out=tmp_path / "twice")
+    assert done.returncode == cgc.Code.USAGE and "two inputs have the key 0.jpg" in done.stderr
+    shard.write_bytes(shard.read_bytes()[:700])
+    done = embed(plans, "--images", shard, out=tmp_path / "cut")
+    assert done.returncode == cgc.Code.INVALID_FILE and "0.tar is no tar file, or is damaged" in done.stderr
+
+
+def test_texts(plans, tmp_path):
+    given = numpy.load(plans / "clip.npz")
+    (tmp_path / "texts").write_bytes(b"\n".join([text.encode() for text in given["words"]] + [b"\xff", b""]))
+    done = embed(plans, "--texts", tmp_path / "texts", out=tmp_path / "out")
+    got = rows(tmp_path / "out")
+    assert done.returncode == 1 and "5 inputs, 4 vectors, 1 errors" in done.stdout and "bytes" in got["5"]
+    assert numpy.linalg.norm(numpy.stack([got[str(line)] for line in range(1, 5)]) - given["texts"]) < 1e-4
+
+
+def test_bad_input(plans, folder, tmp_path):
+    (tmp_path / "empty").mkdir()
+    for arguments, message in {("--images", tmp_path / "empty"): "has no pictures", ("--images", tmp_path / "no"): "neither a folder",
+                               ("--texts", tmp_path / "no"): "no: No such file"}.items():
+        done = embed(plans, *arguments, out=tmp_path / "out")
+        assert done.returncode and message in done.stderr and "Traceback" not in done.stderr, done.stderr
+        assert not list(tmp_path.glob("out/part*"))
+    assert embed(plans, "--images", folder / "sub", out=tmp_path / "out").returncode == 0
+    with pytest.raises(cgc.UsageError, match="has vectors of the model RANDOM-WEIGHTS-.*, and this one is another"):
+        _embed.Parts(tmp_path / "out", "another", "other", 32)
+    (part,) = (tmp_path / "out").iterdir()
+    part.write_bytes(part.read_bytes()[:-9])
+    done = embed(plans, "--images", folder / "sub", out=tmp_path / "out")
+    assert done.returncode == cgc.Code.INVALID_FILE and "part-000000.parquet is damaged" in done.stderr
+    done = subprocess.run([*CGC, "embed", "--model", plans, "--images", folder, "--out", tmp_path / "x"], capture_output=True, text=True)
+    assert done.returncode == cgc.Code.INVALID_FILE and "no model folder" in done.stderr
+
+
+def test_no_space_leaves_no_half_part(tmp_path, monkeypatch):
+    parts = _embed.Parts(tmp_path, "id", "model", 2)
+
+    def full(table, path):
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    parts.add(["a"], numpy.zeros((1, 2), numpy.float32), [None])
+    monkeypatch.setattr(parts._parquet, "write_table", full)
+    with pytest.raises(OSError, match="No space left"):
+        parts.add(["b"], numpy.zeros((1, 2), numpy.float32), [None])
+    assert [path.name for path in tmp_path.iterdir()] == ["part-000000.parquet"] and parts.done == {"a"}

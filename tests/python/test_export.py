@@ -1,0 +1,274 @@
+"""cgc.openclip.export, cgc.huggingface.export: folders with the vectors and ids of open_clip and transformers."""
+import json
+import subprocess
+import sys
+
+import cgc
+import cgc.huggingface
+import numpy
+import open_clip
+import pytest
+import torch
+import transformers
+from cgc import _checkpoint, _tokenizer
+
+CGC = [sys.executable, "-c", "from cgc._program import main; main()"]
+CONFIG = {"embed_dim": 16, "vision_cfg": {"image_size": 32, "patch_size": 16, "layers": 1, "width": 32, "head_width": 16},
+          "text_cfg": {"context_length": 77, "vocab_size": 49408, "layers": 1, "width": 32, "heads": 2}}
+pytestmark = pytest.mark.filterwarnings("ignore:.*RANDOM WEIGHTS")
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    path = tmp_path_factory.mktemp("config") / "export_test.json"
+    path.write_text(json.dumps(CONFIG))
+    open_clip.add_model_config(path)
+    return path
+
+
+def trained(seed=1, **settings):
+    torch.manual_seed(seed)
+    return open_clip.create_model("export_test", **settings).eval()
+
+
+def card(folder):
+    return json.loads((folder / "model.json").read_text())
+
+
+def export(folder, config, **options):
+    return card(cgc.openclip.export(folder, str(config), batch=2, **options))
+
+
+WRAPPINGS = {
+    "plain": lambda state: state, "ddp": lambda state: {"epoch": 3, "state_dict": {f"module.{k}": v for k, v in state.items()}},
+    "compiled": lambda state: {f"_orig_mod.{k}": v for k, v in state.items()},
+    "both": lambda state: {"model": {f"module._orig_mod.{k}": v for k, v in state.items()}, "optimizer": {"state": {}}},
+    "lightning": lambda state: {"state_dict": {f"model.{k}": v for k, v in state.items()}},
+}
+
+
+def test_checkpoints_as_people_have_them(config, tmp_path):
+    from safetensors.torch import save_file
+    # Numbers that 16 bits hold exactly.
+    state = {name: value.half().float().contiguous() for name, value in trained().state_dict().items()}
+    files = {name: wrap(state) for name, wrap in WRAPPINGS.items()}
+    files["half"] = {name: value.half() for name, value in state.items()}
+    for name, content in files.items():
+        torch.save(content, tmp_path / f"{name}.pt")
+    save_file(state, tmp_path / "safe.safetensors")
+    for path in tmp_path.iterdir():
+        read = _checkpoint.read(path, average=False)
+        assert read.keys() == state.keys(), path
+        assert all(value.dtype == state[name].dtype and torch.equal(value, state[name]) for name, value in read.items()), path
+    wanted = trained(seed=7)
+    wanted.load_state_dict(state)
+    got = export(tmp_path / "folder", config, checkpoint=tmp_path / "both.pt")
+    assert (got["weights_sha256"], got["weights"]) == (_checkpoint.digest(wanted), "both.pt")
+    assert not got["identity"].startswith("RANDOM")
+
+
+def test_averages_and_a_bias(config, tmp_path):
+    state, average = (trained(seed).state_dict() for seed in (1, 2))
+    torch.save({"state_dict": state, "state_dict_ema": average}, tmp_path / "both.pt")
+    identities = [export(tmp_path / str(ema), config, checkpoint=tmp_path / "both.pt", ema=ema)["identity"] for ema in (False, True)]
+    assert identities[0] != identities[1]
+    torch.save(state, tmp_path / "one.pt")
+    with pytest.raises(cgc.UsageError, match="has no averages of weights"):
+        export(tmp_path / "none", config, checkpoint=tmp_path / "one.pt", ema=True)
+    averaged = torch.optim.swa_utils.AveragedModel(trained(2))
+    torch.save(averaged.state_dict(), tmp_path / "swa.pt")
+    assert export(tmp_path / "swa", config, checkpoint=tmp_path / "swa.pt", ema=True)["identity"] == identities[1]
+    torch.save({**state, "logit_bias": torch.tensor(-9.5)}, tmp_path / "bias.pt")
+    assert export(tmp_path / "bias", config, checkpoint=tmp_path / "bias.pt")["logit_bias"] == -9.5
+
+
+def test_what_decides_a_vector_is_in_the_identity(config, tmp_path):
+    random = export(tmp_path / "random", config)
+    assert random["identity"].startswith("RANDOM-WEIGHTS-") and random["weights"] == "RANDOM-WEIGHTS"
+    assert export(tmp_path / "again", config)["identity"] == random["identity"]
+    cgc.openclip.export(tmp_path / "batches", str(config), batch=(1, 3))
+    assert card(tmp_path / "batches")["identity"] == random["identity"]
+    assert export(tmp_path / "seed", config, seed=1)["identity"] != random["identity"]
+    assert export(tmp_path / "half", config, precision="fp16")["identity"] != random["identity"]
+
+
+BAD_FILES = {
+    "text": (b"no checkpoint", "no checkpoint that torch or safetensors reads"), "empty": (b"", "no checkpoint"),
+    "one tensor": (torch.zeros(3), "it holds Tensor, not weights by name"), "others": ({"epoch": 1}, "it holds epoch, and no weights"),
+    "another model": ({"fc.weight": torch.zeros(3, 3)}, "the weights are not those of export_test"),
+    "code": (torch.nn.Linear(2, 2), "no checkpoint that torch or safetensors reads.*save the weights alone"),
+}
+
+
+@pytest.mark.parametrize("content, message", BAD_FILES.values(), ids=BAD_FILES)
+def test_what_is_no_checkpoint_is_refused_and_leaves_nothing(config, tmp_path, content, message):
+    path = tmp_path / "weights.pt"
+    path.write_bytes(content) if isinstance(content, bytes) else torch.save(content, path)
+    with pytest.raises(cgc.Error, match=message):
+        export(tmp_path / "folder", config, checkpoint=path)
+    assert [each.name for each in tmp_path.iterdir()] == ["weights.pt"]
+
+
+def test_a_checkpoint_of_nan_is_refused(config, tmp_path):
+    state = trained().state_dict()
+    state["logit_scale"] = torch.tensor(float("nan"))
+    torch.save(state, tmp_path / "nan.pt")
+    with pytest.raises(cgc.InvalidFileError, match="the weight logit_scale has elements that are NaN"):
+        export(tmp_path / "folder", config, checkpoint=tmp_path / "nan.pt")
+
+
+def test_what_does_not_fit_is_refused(config, tmp_path):
+    with pytest.raises(cgc.UsageError, match="did you mean ViT-B-32"):
+        cgc.openclip.export(tmp_path / "a", "ViT-B-33")
+    with pytest.raises(cgc.UsageError, match="has no pretrained tags|its pretrained tags are"):
+        cgc.openclip.export(tmp_path / "a", "RN50", pretrained="no_such_tag")
+    with pytest.raises(cgc.UsageError, match="give one of them"):
+        export(tmp_path / "a", config, pretrained="openai", checkpoint="x.pt")
+    with pytest.raises(cgc.UsageError, match="give the checkpoint, too"):
+        export(tmp_path / "a", config, ema=True)
+    with pytest.raises(cgc.InvalidFileError, match="missing.json: no such file"):
+        cgc.openclip.export(tmp_path / "a", str(tmp_path / "missing.json"))
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "a").mkdir()
+    for force in (False, True):  # It is no model folder.
+        with pytest.raises(cgc.UsageError, match="exists; give another name"):
+            export(tmp_path / "a", config, force=force)
+
+
+def test_the_command(config, tmp_path):
+    folder = tmp_path / "clip"
+    command = [*CGC, "export", folder, "--openclip", config, "--batch", "2"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    before = card(folder)
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == cgc.Code.USAGE and "--force to replace" in done.stderr and "Traceback" not in done.stderr
+    done = subprocess.run([*command, "--force", "--seed", "5"], capture_output=True, text=True)
+    assert done.returncode == 0 and card(folder)["identity"] != before["identity"]
+    assert [each.name for each in tmp_path.iterdir()] == ["clip"]
+    done = subprocess.run([*CGC, "export", folder, "--hf", tmp_path, "--ema"], capture_output=True, text=True)
+    assert done.returncode == 2 and "--ema is for --openclip" in done.stderr
+
+
+def texts(count):
+    """Texts of words, Unicode, HTML, emoji and special tokens: the same on every machine."""
+    random = numpy.random.default_rng(0)
+    words = ("a photo of the cat dog's don't I'll <start_of_text> <END_OF_TEXT> </s> [CLS] &amp; &lt;b&gt; 12345 3.14 ﬁ naïve café 日本語 한국어 🙂 "
+             "👩‍👩‍👧 ﻿ â€œquotesâ€ ſ İ ǅ \ud83d\ude42 \ud800 __init__ #tag http://x.y/z?q=1 \t \n \x00 ½ Ⅷ ١٢٣ \U0001F9FF \u0378").split(" ")
+    made = ["", " ", *words]
+    while len(made) < count:
+        if random.random() < .7:
+            made.append(" ".join(random.choice(words, random.integers(1, 40))))
+        else:
+            tops = random.choice([0x80, 0x250, 0x3000, 0x110000], random.integers(1, 60))
+            made.append("".join(chr(random.integers(32, top)) for top in tops))
+    return made
+
+
+def test_ids_equal_those_of_open_clip(tmp_path):
+    given = texts(3000)
+    for clean in ("lower", "whitespace", "canonicalize"):
+        own = open_clip.SimpleTokenizer(clean=clean, context_length=20, additional_special_tokens=["<extra>"])
+        _tokenizer.write(own, tmp_path / clean)
+        assert numpy.array_equal(_tokenizer.read(tmp_path / clean)(given), own(given)), clean
+
+
+@pytest.fixture(scope="module")
+def fast(tmp_path_factory):
+    """A fast tokenizer, trained on texts()."""
+    import tokenizers
+    made = tokenizers.Tokenizer(tokenizers.models.Unigram())
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    special = ["<pad>", "</s>", "<unk>"]
+    made.train_from_iterator([text for text in texts(2000) if text.isascii()], tokenizers.trainers.UnigramTrainer(vocab_size=800, special_tokens=special, unk_token="<unk>"))
+    made.post_processor = tokenizers.processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    folder = tmp_path_factory.mktemp("fast")
+    transformers.PreTrainedTokenizerFast(tokenizer_object=made, pad_token="<pad>", eos_token="</s>", unk_token="<unk>", sep_token="</s>",
+                                         model_max_length=40).save_pretrained(folder)
+    return folder
+
+
+def test_ids_equal_those_of_transformers(fast, tmp_path):
+    given = texts(3000)
+    for number, options in enumerate([{"clean": "canonicalize"}, {"clean": "whitespace", "strip_sep_token": True},
+                                      {"padding_side": "left", "truncation_side": "left"}]):
+        own = open_clip.tokenizer.HFTokenizer(str(fast), context_length=16, **options)
+        folder = tmp_path / str(number)
+        _tokenizer.write(own, folder)
+        assert numpy.array_equal(_tokenizer.read(folder)(given), own(given)), options
+    plain = transformers.AutoTokenizer.from_pretrained(fast)
+    _tokenizer.write_transformers(plain, 40, tmp_path / "plain")
+    mine, encodable = _tokenizer.read(tmp_path / "plain"), [text for text in given if text.isprintable()]
+    want = plain(encodable, padding="max_length", truncation=True, max_length=40, return_tensors="np").input_ids
+    assert numpy.array_equal(mine(encodable), want)
+    with pytest.raises(cgc.UsageError, match="text 1 holds half of a surrogate pair"):
+        mine(["a", "\ud800"])
+
+
+def distance(got, want):
+    return numpy.linalg.norm(got - want) / numpy.linalg.norm(want)
+
+
+@pytest.mark.parametrize("pooling", ["mean_tokens", "cls_token", "max_tokens"])
+def test_an_encoder_of_texts_is_pooled_as_its_modules_say(fast, tmp_path, pooling):
+    torch.manual_seed(0)
+    config = transformers.BertConfig(vocab_size=800, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=48,
+                                     max_position_embeddings=64)
+    bert = transformers.BertModel(config, add_pooling_layer=False).eval()
+    source = tmp_path / "bert"
+    bert.save_pretrained(source)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(fast)
+    tokenizer.save_pretrained(source)
+    modules = [{"path": "", "type": "sentence_transformers.models.Transformer"},
+               {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+               {"path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}]
+    (source / "modules.json").write_text(json.dumps(modules))
+    (source / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 24, "do_lower_case": False}))
+    (source / "1_Pooling").mkdir()
+    (source / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 32, f"pooling_mode_{pooling}": True}))
+    cgc.huggingface.export(tmp_path / "folder", source, batch=(1, 4))
+    given = ["a cat", "", "the dog's photo " * 30, *[f"a photo of {number}" for number in range(9)]]
+    with cgc.load(tmp_path / "folder", executor="reference") as model:
+        got = model.encode_text(given)
+        assert {bucket.inputs[0][1] for bucket in model.session.entries["encode_text"].buckets} == {16, 24}
+    inputs = tokenizer(given, padding=True, truncation=True, max_length=24, return_tensors="pt")
+    with torch.no_grad():
+        states = bert(input_ids=inputs.input_ids, attention_mask=inputs.attention_mask).last_hidden_state
+    mask = inputs.attention_mask.unsqueeze(-1)
+    want = {"mean_tokens": (states * mask).sum(1) / mask.sum(1), "cls_token": states[:, 0],
+            "max_tokens": torch.where(mask == 0, -torch.inf, states).max(1).values}[pooling]
+    assert distance(got, torch.nn.functional.normalize(want).numpy()) < 1e-5
+    (source / "modules.json").write_text(json.dumps([*modules, {"path": "3", "type": "sentence_transformers.models.Dense"}]))
+    with pytest.raises(cgc.UsageError, match="does not run the module sentence_transformers.models.Dense"):
+        cgc.huggingface.export(tmp_path / "dense", source)
+
+
+def test_clip_of_transformers(fast, tmp_path, plans):
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 2, "projection_dim": 16}
+    config = transformers.CLIPConfig(text_config={**sizes, "vocab_size": 800, "max_position_embeddings": 20, "eos_token_id": 1},
+                                     vision_config={**sizes, "image_size": 32, "patch_size": 16}, projection_dim=16)
+    clip = transformers.CLIPModel(config).eval()
+    source = tmp_path / "clip"
+    clip.save_pretrained(source)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(fast)
+    tokenizer.save_pretrained(source)
+    with pytest.raises(cgc.InvalidFileError, match="it says how pictures are resized"):
+        cgc.huggingface.export(tmp_path / "folder", source)
+    settings = {"crop_size": {"height": 32, "width": 32}, "do_center_crop": True, "do_normalize": True, "do_rescale": True,
+                "do_resize": True, "image_mean": [.5, .4, .3], "image_std": [.2, .3, .4], "resample": 3, "size": {"shortest_edge": 32}}
+    (source / "preprocessor_config.json").write_text(json.dumps(settings))
+    cgc.huggingface.export(tmp_path / "folder", source, batch=(1, 4))
+    given, pictures = ["a cat", "the dog's photo " * 30], sorted((plans / "pictures").iterdir())
+    with cgc.load(tmp_path / "folder", executor="reference") as model, torch.no_grad():
+        inputs = tokenizer(given, padding="max_length", truncation=True, max_length=20, return_tensors="pt")
+        want = torch.nn.functional.normalize(clip.get_text_features(input_ids=inputs.input_ids).pooler_output)
+        assert distance(model.encode_text(given), want.numpy()) < 1e-5
+        pixels = torch.from_numpy(model.preprocess(pictures).pixels)
+        want = torch.nn.functional.normalize(clip.get_image_features(pixel_values=pixels).pooler_output)
+        assert distance(model.encode_image(pictures), want.numpy()) < 1e-5
+        assert model.card.logit_scale == pytest.approx(clip.logit_scale.exp().item())
+    for name, value in {"resample": 0, "do_rescale": False, "size": {"longest_edge": 9}}.items():
+        (source / "preprocessor_config.json").write_text(json.dumps({**settings, name: value}))
+        with pytest.raises(cgc.UsageError, match="preprocess with transformers"):
+            cgc.huggingface.export(tmp_path / "other", source)

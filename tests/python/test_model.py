@@ -1,0 +1,152 @@
+"""Model folders without torch: vectors from files and texts, equal to open_clip's."""
+import functools
+import io
+import json
+import shutil
+import sys
+import warnings
+from pathlib import Path
+
+import cgc
+import numpy
+import pytest
+
+LIMIT = 1e-5  # Of the relative L2 in fp32.
+
+
+def distance(got, want):
+    return numpy.linalg.norm(got - want) / numpy.linalg.norm(want)
+
+
+def load(folder):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return cgc.load(folder, executor="reference")
+
+
+@pytest.fixture(scope="module")
+def clip(plans):
+    with load(plans / "clip") as model:
+        yield model
+
+
+@pytest.fixture(scope="module")
+def vectors(plans):
+    return dict(numpy.load(plans / "clip.npz"))
+
+
+@pytest.fixture
+def pictures(plans):
+    return sorted((plans / "pictures").iterdir())
+
+
+@pytest.fixture
+def copy(plans, tmp_path):
+    return Path(shutil.copytree(plans / "clip", tmp_path / "moved" / "clip"))
+
+
+def test_vectors_equal_those_of_open_clip(clip, vectors, pictures):
+    forms = {"path": str, "Path": Path, "bytes": Path.read_bytes, "file": lambda path: io.BytesIO(path.read_bytes())}
+    for name, form in forms.items():
+        got = clip.encode_image([form(path) for path in pictures])
+        assert distance(got, vectors["images"]) < LIMIT, name
+    assert distance(clip.encode_text(list(vectors["words"])), vectors["texts"]) < LIMIT
+    assert got.dtype == numpy.float32 and got.errors == {}
+
+
+def test_any_number(clip, vectors, pictures):
+    assert clip.encode_image([]).shape == clip.encode_text([]).shape == (0, clip.size)
+    assert distance(clip.encode_image(str(pictures[1])), vectors["images"][1:2]) < LIMIT
+    assert distance(clip.encode_text("a cat"), vectors["texts"][:1]) < LIMIT
+    many = clip.encode_image(pictures * 6)
+    assert distance(many, numpy.tile(vectors["images"], (6, 1))) < LIMIT
+    array = numpy.zeros((9, 11, 3), numpy.uint8)
+    assert clip.encode_image(array).shape == (1, clip.size)
+
+
+def test_normalize(clip, pictures):
+    assert numpy.allclose(numpy.linalg.norm(clip.encode_image(pictures), axis=1), 1)
+    raw = clip.encode_image(pictures, normalize=False)
+    assert not numpy.allclose(numpy.linalg.norm(raw, axis=1), 1, rtol=.1)
+    assert distance(raw / numpy.linalg.norm(raw, axis=1, keepdims=True), clip.encode_image(pictures)) < LIMIT
+
+
+def test_a_bad_picture_is_an_error_of_its_own(clip, vectors, pictures, tmp_path):
+    cut = pictures[4].read_bytes()[:300]
+    given = [pictures[0], b"", pictures[1], b"no picture", cut, tmp_path / "missing.jpg", pictures[2], 7]
+    got = clip.encode_image(given, errors="return")
+    assert sorted(got.errors) == [1, 3, 4, 5, 7] and all(got.errors.values())
+    assert numpy.isnan(got[sorted(got.errors)]).all()
+    assert distance(got[[0, 2, 6]], vectors["images"][:3]) < LIMIT
+    with pytest.raises(cgc.InputError, match="picture 1 .*4 more") as caught:
+        clip.encode_image(given)
+    assert sorted(caught.value.errors) == [1, 3, 4, 5, 7] and distance(caught.value.vectors[:1], vectors["images"][:1]) < LIMIT
+    with pytest.raises(cgc.UsageError, match="errors is 'skip'"):
+        clip.encode_image(given, errors="skip")
+
+
+def test_a_bad_text_is_an_error_of_its_own(clip, vectors):
+    given = ["a cat", None, "x" * 1_000_001, b"a cat"]
+    got = clip.encode_text(given, errors="return")
+    assert distance(got[:1], vectors["texts"][:1]) < LIMIT and numpy.isnan(got[1:]).all()
+    assert "NoneType" in got.errors[1] and "1,000,001 characters" in got.errors[2] and "bytes" in got.errors[3]
+    with pytest.raises(cgc.InputError, match="text 1 is NoneType"):
+        clip.encode_text(given)
+    with pytest.raises(cgc.UsageError, match="text 0 is int"):
+        clip.tokenize([7])
+
+
+def test_vectors_carry_their_identity(clip, copy, pictures):
+    images, texts = clip.encode_image(pictures), clip.encode_text(["a", "b"])
+    assert images[1:3].identity == (images * 2).identity == clip.identity and clip.identity.startswith("RANDOM-WEIGHTS-")
+    assert numpy.allclose(clip.similarity(3 * images, texts), numpy.asarray(images) @ numpy.asarray(texts).T, atol=1e-6)
+    assert clip.similarity(numpy.asarray(images[0]), texts).shape == (1, 2)
+    card = json.loads((copy / "model.json").read_text())
+    (copy / "model.json").write_text(json.dumps({**card, "identity": "another"}))
+    with load(copy) as other:
+        with pytest.raises(cgc.UsageError, match="of the model another, and this one is RANDOM-WEIGHTS"):
+            clip.similarity(images, other.encode_text(["a"]))
+
+
+def test_a_folder_may_be_moved_and_says_that_its_weights_are_random(copy, vectors):
+    with pytest.warns(UserWarning, match="RANDOM WEIGHTS"):
+        model = cgc.load(copy, executor="reference")
+    with model:
+        assert distance(model.encode_text("a cat"), vectors["texts"][:1]) < LIMIT
+        assert "RANDOM-WEIGHTS" in repr(model)
+    assert "RANDOM WEIGHTS" in (copy / "README.md").read_text()
+    with pytest.raises(cgc.UsageError, match="closed"):
+        model.encode_text("a cat")
+
+
+@pytest.mark.parametrize("name", ["model.cgplan", "preprocess.json", "tokenizer/settings.json", "tokenizer/merges.txt.gz"])
+def test_a_file_that_is_missing_or_changed_is_named(copy, name):
+    content = (copy / name).read_bytes()
+    (copy / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(cgc.InvalidFileError, match=f"{name} has changed since the export"):
+        cgc.load(copy)
+    (copy / name).unlink()
+    with pytest.raises(cgc.InvalidFileError, match=f"{name} is missing"):
+        cgc.load(copy)
+
+
+@pytest.mark.parametrize("content, message", [
+    ('{"format": 2}', "has format 2, and this version of cgc reads 1"), ("[]", "has format None"), ("{", "missing or damaged"),
+    ('{"format": 1}', "damaged"), (None, "no model folder: it has no model.json")])
+def test_a_card_that_cannot_be_read_is_an_error(tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "model.json").write_text(content)
+    with pytest.raises(cgc.InvalidFileError, match=message):
+        cgc.load(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore:.*RANDOM WEIGHTS")
+def test_the_example_of_captions(plans, monkeypatch, capsys):
+    captions = ["a cat", "noise"]
+    with load(plans / "clip") as model:
+        scores = model.similarity(model.encode_image([plans / "pictures" / "0.jpg"]), model.encode_text([f"a photo of {each}" for each in captions]))
+    monkeypatch.setattr(cgc, "load", functools.partial(cgc.load, executor="reference"))
+    monkeypatch.setattr(sys, "argv", ["zero_shot.py", str(plans / "clip"), str(plans / "pictures" / "0.jpg"), "missing.jpg", "--", *captions])
+    exec((Path(__file__).parents[2] / "examples" / "zero_shot.py").read_text(), {})
+    first, second = capsys.readouterr().out.splitlines()
+    assert captions[scores[0].argmax()] in first and "missing.jpg" in second and "No such file" in second
