@@ -80,6 +80,7 @@ class Preprocess:
         self._bilinear = filter == "bilinear"
         # torchvision's CenterCrop pads with 0.
         self._fill = self._config["fill_color"] if mode == "longest" else 0
+        self._tables: dict[str, Any] = {}  # By dtype.
         self._sizes = Sizes(*self.size, "bilinear" if self._bilinear else "bicubic", mode, self._fill)
 
     def to_json(self) -> dict[str, Any]:
@@ -130,7 +131,9 @@ class Preprocess:
         named = list(sources)
         shape = (*self.size, 3) if channels_last else (3, *self.size)
         pixels = new_numpy((len(named), *shape), dtype, "the result")
-        table = self._table(pixels.dtype)
+        if dtype not in self._tables:
+            self._tables[dtype] = self._table(pixels.dtype)
+        table = self._tables[dtype]
         errors: list[Error | None] = [None] * len(named)
         # What the extension takes, and what is left to Pillow.
         prepared: dict[int, Any] = {}

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -79,12 +80,12 @@ void readFile(const std::string &path, std::vector<uint8_t> &bytes) {
   bytes.resize(size);
 }
 
-/// What a thread keeps from picture to picture.
+/// What works on pictures, one after the other, and keeps its memory for the next.
 struct Worker {
-  const Sizes &sizes;
-  int64_t maxPixels;
   std::vector<uint8_t> file;
   Scratch scratch;
+  Sizes sizes{};
+  int64_t maxPixels = 0;
 
   void run(const std::string &path, const Result &result) {
     readFile(path, file);
@@ -95,7 +96,11 @@ struct Worker {
       throw PictureError(CGC_INVALID_FILE, "is empty: it has 0 bytes");
     if (!isJpeg(bytes))
       throw OtherFormat();
-    transform(sizes, *readJpeg(bytes, maxPixels), result, scratch);
+    try {
+      transform(sizes, *readJpeg(bytes, maxPixels, &scratch.coefficients), result, scratch);
+    } catch (const Flawed &) {
+      transform(sizes, *readJpeg(bytes, maxPixels, nullptr), result, scratch);
+    }
   }
   void run(const Pixels &pixels, const Result &result) {
     if (pixels.height == 0 || pixels.width == 0)
@@ -120,31 +125,60 @@ struct Worker {
   }
 };
 
+/// Workers between two calls. New memory is slow: the kernel clears it.
+class Workers {
+public:
+  Workers() { idle_.reserve(kMost); }
+
+  std::unique_ptr<Worker> take() {
+    const std::scoped_lock lock(mutex_);
+    if (idle_.empty())
+      return std::make_unique<Worker>();
+    std::unique_ptr<Worker> worker = std::move(idle_.back());
+    idle_.pop_back();
+    return worker;
+  }
+  void giveBack(std::unique_ptr<Worker> worker) {
+    constexpr size_t kMostBytes = 16 << 20;
+    const std::scoped_lock lock(mutex_);
+    if (worker->file.capacity() + worker->scratch.bytes() <= kMostBytes && idle_.size() < kMost)
+      idle_.push_back(std::move(worker));
+  }
+
+private:
+  static constexpr size_t kMost = 64;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Worker>> idle_;
+};
+
 } // namespace
 
 std::vector<std::optional<Failure>> transformAll(const Sizes &sizes,
                                                  const std::vector<Source> &sources,
                                                  const Result &results, int threads,
                                                  int64_t maxPixels) {
+  static Workers workers;
   std::vector<std::optional<Failure>> failures(sources.size());
   const int64_t size = int64_t(sizes.height) * sizes.width * 3 * results.elementSize;
   std::atomic<size_t> next = 0;
-  const auto work = [&] {
-    Worker worker{.sizes = sizes, .maxPixels = maxPixels, .file = {}, .scratch = {}};
+  const auto work = [&](std::unique_ptr<Worker> worker) {
+    worker->sizes = sizes;
+    worker->maxPixels = maxPixels;
     for (size_t i; (i = next++) < sources.size();) {
       Result result = results;
       result.data += int64_t(i) * size;
-      failures[i] = worker.run(sources[i], result);
+      failures[i] = worker->run(sources[i], result);
     }
+    workers.giveBack(std::move(worker));
   };
   std::vector<std::jthread> helpers;
   try {
     while (int(helpers.size()) + 1 < threads && helpers.size() + 1 < sources.size())
-      helpers.emplace_back(work);
+      helpers.emplace_back(work, workers.take());
   } catch (const std::system_error &) {
     // The threads that there are do all of the work.
   }
-  work();
+  work(workers.take());
   helpers.clear();
   return failures;
 }

@@ -1,13 +1,12 @@
 // Decodes JPEG files by libjpeg-turbo, with the settings of Pillow.
 #include "jpeg.h"
 
+#include "huffman.h"
+
 #include <algorithm>
 #include <csetjmp>
-#include <cstdio> // For jpeglib.h.
 #include <cstring>
-
-// The order matters.
-#include <jpeglib.h>
+#include <vector>
 
 #include <jerror.h>
 
@@ -45,7 +44,7 @@ struct File : jpeg_source_mgr {
 
 class JpegReader : public RowReader {
 public:
-  JpegReader(std::span<const uint8_t> file, int64_t maxPixels);
+  JpegReader(std::span<const uint8_t> file, int64_t maxPixels, std::vector<uint8_t> *memory);
   ~JpegReader() override { jpeg_destroy_decompress(&decoder_); }
   JpegReader(const JpegReader &) = delete;
   JpegReader &operator=(const JpegReader &) = delete;
@@ -58,11 +57,16 @@ private:
   /// Calls `call`, which has no objects that need destruction: an error of libjpeg jumps out of it.
   template <class Call> void guarded(const Call &call);
   void start();
+  /// Whether decoding cannot go on.
+  bool stopped() const { return file_.cutShort || (huffman_ && huffman_->gaveUp()); }
 
   jpeg_decompress_struct decoder_{};
   Errors errors_{};
   File file_{};
+  std::unique_ptr<HuffmanDecoder> huffman_;
+  std::vector<uint8_t> *memory_;
   bool started_ = false;
+  int row_ = 0;
 };
 
 extern "C" {
@@ -97,11 +101,15 @@ template <class Call> void JpegReader::guarded(const Call &call) {
                        std::string("is no JPEG that can be decoded: ") + errors_.message());
   }
   call();
-  if (file_.cutShort)
+  if (stopped() && huffman_)
+    throw Flawed();
+  if (stopped())
     throw PictureError(CGC_INVALID_FILE, "is cut short: its JPEG data end before the last row");
 }
 
-JpegReader::JpegReader(std::span<const uint8_t> file, int64_t maxPixels) {
+JpegReader::JpegReader(std::span<const uint8_t> file, int64_t maxPixels,
+                       std::vector<uint8_t> *memory)
+    : memory_(memory) {
   decoder_.err = &errors_;
   errors_.error_exit = leave;
   errors_.output_message = ignoreMessage;
@@ -148,6 +156,8 @@ void JpegReader::start() {
   if (started_)
     return;
   guarded([&] { jpeg_start_decompress(&decoder_); });
+  if (memory_)
+    huffman_ = HuffmanDecoder::install(decoder_, *memory_);
   started_ = true;
 }
 
@@ -169,7 +179,7 @@ int JpegReader::chooseColumns(int first, int end) {
 void JpegReader::read(uint8_t *rows, ptrdiff_t pitch, int count) {
   start();
   guarded([&] {
-    for (int row = 0; row < count && !file_.cutShort;) {
+    for (int row = 0; row < count && !stopped();) {
       JSAMPROW pointers[16];
       const int most = std::min(count - row, 16);
       for (int i = 0; i < most; ++i)
@@ -177,6 +187,12 @@ void JpegReader::read(uint8_t *rows, ptrdiff_t pitch, int count) {
       row += int(jpeg_read_scanlines(&decoder_, pointers, most));
     }
   });
+  row_ += count;
+  if (row_ == height_ && !huffman_)
+    guarded([&] { // Refuses wrong markers after the data, and lets the last marker be missing.
+      jpeg_finish_decompress(&decoder_);
+      file_.cutShort = false;
+    });
   if (channels_ == 4)
     for (int row = 0; row < count; ++row)
       for (int i = 0; i < columns_ * 4; ++i)
@@ -185,8 +201,19 @@ void JpegReader::read(uint8_t *rows, ptrdiff_t pitch, int count) {
 
 void JpegReader::skip(int count) {
   start();
-  if (count > 0)
-    guarded([&] { jpeg_skip_scanlines(&decoder_, count); });
+  if (count == 0)
+    return;
+  // Libjpeg does not decode what is skipped up to the end: whether the file is cut short shows in
+  // its last row.
+  const bool toEnd = row_ + count == height_;
+  if (const int skipped = count - int(toEnd); skipped > 0) {
+    guarded([&] { jpeg_skip_scanlines(&decoder_, skipped); });
+    row_ += skipped;
+  }
+  if (toEnd) {
+    std::vector<uint8_t> last(size_t(columns_) * channels_);
+    read(last.data(), 0, 1);
+  }
 }
 
 } // namespace
@@ -195,8 +222,9 @@ bool isJpeg(std::span<const uint8_t> file) {
   return file.size() >= 3 && file[0] == 0xFF && file[1] == 0xD8 && file[2] == 0xFF;
 }
 
-std::unique_ptr<RowReader> readJpeg(std::span<const uint8_t> file, int64_t maxPixels) {
-  return std::make_unique<JpegReader>(file, maxPixels);
+std::unique_ptr<RowReader> readJpeg(std::span<const uint8_t> file, int64_t maxPixels,
+                                    std::vector<uint8_t> *memory) {
+  return std::make_unique<JpegReader>(file, maxPixels, memory);
 }
 
 } // namespace cgc_images

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace cgc_images {
 
@@ -19,6 +20,12 @@ bool isJpeg(std::span<const uint8_t> file);
 /// rotation by EXIF. read() and skip() refuse a file that ends before its last row, and go on with
 /// a warning's data as Pillow does. Throws PictureError: damaged, cut short, a process or a number
 /// of components that is not supported, or more than `maxPixels` pixels.
-std::unique_ptr<RowReader> readJpeg(std::span<const uint8_t> file, int64_t maxPixels);
+/// With `memory`, which must outlive the reader, a faster decoder throws Flawed at the first flaw
+/// in the coefficients.
+std::unique_ptr<RowReader> readJpeg(std::span<const uint8_t> file, int64_t maxPixels,
+                                    std::vector<uint8_t> *memory);
+
+/// The file has a flaw, perhaps one that readJpeg passes over without `memory`.
+struct Flawed {};
 
 } // namespace cgc_images

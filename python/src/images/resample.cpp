@@ -93,7 +93,7 @@ resizeColumnsAvx2(const uint8_t *const (&in)[4], const int16_t *weights, int tap
   _mm_storeu_si32(out[3], _mm_srli_si128(pixels, 12));
 }
 
-/// 32 bytes of an output row. `rows` are pointers to the taps' bytes, an even number of them.
+/// 32 bytes of an output row, from `size` rows of `in`.
 __attribute__((target("avx2"), always_inline)) inline void
 resizeRowAvx2(const uint8_t *in, ptrdiff_t pitch, const int16_t *weights, int size, uint8_t *out) {
   const __m256i zero = _mm256_setzero_si256();

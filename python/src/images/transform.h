@@ -32,7 +32,12 @@ Placement place(const Sizes &sizes, int height, int width);
 
 /// Memory of a thread that its pictures use one after the other.
 struct Scratch {
-  std::vector<uint8_t> band, middle, resized, row;
+  std::vector<uint8_t> coefficients, band, middle, resized, row;
+
+  size_t bytes() const {
+    return coefficients.capacity() + band.capacity() + middle.capacity() + resized.capacity() +
+           row.capacity();
+  }
 };
 
 /// Where a picture's result goes: result(y, x, c) = table[c * 256 + value], of `elementSize` bytes
