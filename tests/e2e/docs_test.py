@@ -179,6 +179,12 @@ def module(block):
     python(f"import cgc\nimport torch\nmodel = torch.nn.Linear(4, 2)\nimages = torch.randn(2, 4)\n{block}")
 
 
+def preprocessing(block):
+    python("import cgc\nimport numpy\narray = numpy.zeros((40, 50, 3), numpy.uint8)\nfile_in_memory = open('cat.jpg', 'rb').read()\n"
+           "class session:\n    run = staticmethod(lambda entry, pixels: pixels)\n"
+           f"{block}\nassert images.errors == [None] * 3 and features.shape == (3, 3, 224, 224) and features.dtype == numpy.float16\n")
+
+
 def live(block):
     python("import cgc\nimport open_clip\nimport torch\nclip_model = open_clip.create_model('ViT-B-32').eval()\n"
            f"images = torch.randn(2, 3, 224, 224)\n{block}assert features.shape == (2, 32)\n")
@@ -262,6 +268,7 @@ BLOCKS = {
     "import cgc.ray\n": lambda block: compile(block, "block", "exec"),  # tests/python/test_ray.py runs it, with Ray.
     "model = cgc.load(": lambda block: python(f"import cgc\n{block}"),
     "session = cgc.load(": session,
+    "preprocess = cgc.Preprocess(": preprocessing,
     "fast = cgc.compile(": module,
     "fast = torch.compile(": module,
     "with cgc.openclip.accelerate(": live,
