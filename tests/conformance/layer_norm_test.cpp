@@ -1,5 +1,6 @@
 // The layer_norm kernels against double precision at odd shapes, and the row statistics that they
-// write.
+// write; chains against single norms.
+#include "tests/conformance/gemm_numbers.h"
 #include "tests/conformance/row_statistics_reference.h"
 
 namespace cgc::test {
@@ -215,6 +216,165 @@ TEST_P(LayerNorm, WritesRowStatisticsOfShortRows) {
                  .byF32 = byF32,
                  .statistics = true,
                  .multiprocessors = 1});
+}
+
+/// A launch of layer_norm_chain.
+struct ChainCase {
+  DType dtype;
+  int64_t rows, columns;
+  bool isTwice = false;
+  Activation activation = Activation::None;
+  unsigned parameters = 15; ///< Bits: weight, bias, and those of the second norm.
+  bool byF32 = false;
+  uint64_t offset = 0; ///< Of x and y in their memory, in elements.
+  int64_t multiprocessors = 132;
+};
+
+class LayerNormChain : public KernelTest {
+protected:
+  static constexpr double kEps[] = {1e-5, 1e-3};
+
+  /// A launch of `kernel` on the rows of x with weight and bias, and with the numbers of a chain.
+  static Launch launchOf(const std::string &kernel, const ChainCase &c, const HostTensor &x) {
+    return {.kernel = named(kernel + (c.byF32 ? "_by_f32" : ""), c.dtype),
+            .blocks = layerNormBlocks(c.rows, c.multiprocessors),
+            .threads = kLayerNormThreads,
+            .reads = {x},
+            .writes = {emptyTensor(c.dtype, {c.rows, c.columns}, {}, c.offset)},
+            .ints = {c.rows, c.columns}};
+  }
+  /// The weight and the bias of a norm.
+  static std::vector<std::optional<HostTensor>> parametersOf(const ChainCase &c, unsigned norm) {
+    std::vector<std::optional<HostTensor>> parameters;
+    for (const unsigned bit : {2 * norm, 2 * norm + 1})
+      parameters.push_back(
+          c.parameters >> bit & 1 && (norm == 0 || c.isTwice)
+              ? std::optional(
+                    withRandom(emptyTensor(c.byF32 ? DType::F32 : c.dtype, {c.columns}), 2 + bit))
+              : std::nullopt);
+    return parameters;
+  }
+  HostTensor chain(const ChainCase &c, const HostTensor &x) {
+    Launch launched = launchOf("layer_norm_chain", c, x);
+    for (const unsigned norm : {0u, 1u})
+      std::ranges::copy(parametersOf(c, norm), std::back_inserter(launched.reads));
+    launched.ints.insert(launched.ints.end(), {c.isTwice ? 2 : 1, int64_t(c.activation)});
+    launched.floats = {kEps[0], kEps[1]};
+    return launch(launched)[0];
+  }
+  HostTensor single(const ChainCase &c, const HostTensor &x, unsigned norm) {
+    Launch launched = launchOf("layer_norm", c, x);
+    std::ranges::copy(parametersOf(c, norm), std::back_inserter(launched.reads));
+    launched.floats = {kEps[norm]};
+    return launch(launched)[0];
+  }
+  static HostTensor rowsOf(const ChainCase &c) {
+    return withRandom(emptyTensor(c.dtype, {c.rows, c.columns}, {}, c.offset), 1);
+  }
+  /// Expects the activation of the single norms, which round in between. `isExact`: the code of
+  /// single norms is that of the chain.
+  void check(const ChainCase &c, bool isExact) {
+    SCOPED_TRACE(std::to_string(c.rows) + "x" + std::to_string(c.columns) + " of " +
+                 std::string(dtypeName(c.dtype)) + " " + std::to_string(c.parameters) +
+                 (c.isTwice ? " twice" : "") + (c.byF32 ? " by f32" : ""));
+    const HostTensor x = rowsOf(c), y = chain(c, x);
+    HostTensor expected = single(c, x, 0);
+    if (c.isTwice)
+      expected = single(c, expected, 1);
+    if (isExact && c.activation == Activation::None)
+      return expectEqual(y, [&](uint64_t i) { return expected.at(i); });
+    // A few sums in another order, after which each norm may round to the next number.
+    const double roundings = isExact ? 0 : (c.isTwice ? 16 : 2) * rounding(c.dtype) + 1e-6,
+                 ofActivation = c.activation == Activation::Gelu && c.dtype != DType::F32
+                                    ? kGeluError
+                                : c.activation != Activation::None ? 2e-6
+                                                                   : 0;
+    expectNear(
+        y, [&](uint64_t i) { return activate(c.activation, expected.at(i)); }, 1.2 * roundings,
+        8 * roundings + ofActivation);
+  }
+};
+CGC_ON_ALL_EXECUTORS(LayerNormChain);
+
+TEST_P(LayerNormChain, TwoNorms) {
+  for (const DType dtype : kFloats)
+    for (const bool byF32 : {false, true})
+      if (!byF32 || dtype != DType::F32)
+        for (const auto &[rows, columns] : {std::pair(1, 264), {7, 320}, {50, 768}, {257, 1024}})
+          for (const unsigned parameters : {0u, 6u, 9u, 15u})
+            check({.dtype = dtype,
+                   .rows = rows,
+                   .columns = columns,
+                   .isTwice = true,
+                   .parameters = parameters,
+                   .byF32 = byF32,
+                   .multiprocessors = parameters == 15 ? 1 : 132},
+                  /*isExact=*/true);
+}
+
+TEST_P(LayerNormChain, TwoNormsOfShortRows) {
+  for (const DType dtype : kFloats)
+    for (const int64_t columns : {8, 24, 64, 136, 256})
+      for (const int64_t rows : {1, 3, 1001})
+        check({.dtype = dtype,
+               .rows = rows,
+               .columns = columns,
+               .isTwice = true,
+               .activation = rows == 3 ? Activation::Silu : Activation::None,
+               .multiprocessors = 1},
+              /*isExact=*/false);
+}
+
+TEST_P(LayerNormChain, EveryActivation) {
+  for (const DType dtype : kFloats)
+    for (int i = 0; i < kNumActivations; ++i)
+      // Of each path: several rows for each warp, one row, and rows that are read three times.
+      for (const int64_t columns : {8, 72, 128, 200, 257, 768, 1032})
+        for (const int64_t rows : {2, 1001})
+          if (rows == 2 || columns <= 200)
+            check({.dtype = dtype,
+                   .rows = rows,
+                   .columns = columns,
+                   .activation = Activation(i),
+                   .parameters = i % 2 == 0 ? 3u : 1u,
+                   .byF32 = dtype != DType::F32 && i % 3 == 0,
+                   .multiprocessors = 1},
+                  /*isExact=*/true);
+}
+
+TEST_P(LayerNormChain, RowsBetweenVectors) {
+  for (const DType dtype : kFloats)
+    for (const int64_t columns : {72, 768})
+      check({.dtype = dtype,
+             .rows = 9,
+             .columns = columns,
+             .activation = Activation::Gelu,
+             .offset = 1},
+            /*isExact=*/true);
+}
+
+/// A row with a NaN is NaN; others are as without it.
+TEST_P(LayerNormChain, NaNStaysInItsRow) {
+  for (const DType dtype : kFloats)
+    for (const bool isTwice : {false, true})
+      for (const int64_t columns : {64, 768}) {
+        const ChainCase c = {.dtype = dtype,
+                             .rows = 9,
+                             .columns = columns,
+                             .isTwice = isTwice,
+                             .activation = Activation::Gelu};
+        std::vector<double> values(size_t(c.rows * columns));
+        const HostTensor x = rowsOf(c);
+        for (size_t i = 0; i < values.size(); ++i)
+          values[i] = x.at(i);
+        values[size_t(4 * columns + 5)] = NAN;
+        const HostTensor with = chain(c, withElements(x, values)), without = chain(c, x);
+        for (uint64_t i = 0; i < with.elements(); ++i)
+          if (i / columns == 4)
+            ASSERT_TRUE(std::isnan(with.at(i))) << "element " << i;
+          else
+            ASSERT_EQ(with.at(i), without.at(i)) << "element " << i;
+      }
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// Checks launches of layer_norm_* and add_layer_norm_*.
+// Checks launches of layer_norm_*, add_layer_norm_* and layer_norm_chain_*.
 #include "runtime/kernels/rowwise/layer_norm.h"
 
 #include "runtime/kernels/kernel_checks.h"
@@ -6,8 +6,9 @@
 namespace cgc {
 namespace {
 
-/// Checks all but the addend and the row statistics. The weight is launch.reads[firstParameter],
-/// the bias the next operand. `results` are y, after the sum if there is an addend.
+/// Checks all but the addend, the row statistics and the numbers of a chain. The operands from
+/// launch.reads[firstParameter] on are weights and biases. `results` are y, after the sum if there
+/// is an addend.
 Result<LayerNormLaunch> checkNormRows(const LaunchView &launch, DType dtype, DType parameterType,
                                       size_t firstParameter, std::span<const OperandView> results) {
   const int64_t rows = launch.ints[0], columns = launch.ints[1];
@@ -21,7 +22,7 @@ Result<LayerNormLaunch> checkNormRows(const LaunchView &launch, DType dtype, DTy
                         "{128, 1, 1}, without shared memory");
   if (!isDenseOf(launch.reads[0], dtype, *elements))
     return refuseLaunch("x has to be dense, of rows * columns elements");
-  for (const OperandView &parameter : launch.reads.subspan(firstParameter, 2))
+  for (const OperandView &parameter : launch.reads.subspan(firstParameter))
     if (!isAbsentOrDenseOf(parameter, parameterType, columns))
       return refuseLaunch(
           "weight and bias have to be dense, of as many elements as there are columns");
@@ -60,9 +61,26 @@ Result<LayerNormLaunch> checkAddLayerNorm(const LaunchView &launch, DType dtype,
   return checked;
 }
 
+Result<LayerNormChainLaunch> checkLayerNormChain(const LaunchView &launch, DType dtype,
+                                                 DType parameterType) {
+  const int64_t norms = launch.ints[2], activation = launch.ints[3];
+  CGC_ASSIGN_OR_RETURN(const LayerNormLaunch checked,
+                       checkNormRows(launch, dtype, parameterType, 1, launch.writes));
+  if (norms != 1 && norms != 2)
+    return refuseLaunch("there have to be 1 or 2 norms");
+  if (norms == 1 && (launch.reads[3].isPresent() || launch.reads[4].isPresent()))
+    return refuseLaunch("one norm has no second weight and bias");
+  if (norms == 2 && !layerNormChainIsTwice(checked.columns, checked.vectors))
+    return refuseLaunch("two norms need at most 1024 columns, whole vectors of 16 bytes");
+  if (activation < 0 || activation >= kNumActivations)
+    return refuseLaunch("there is no such activation");
+  return LayerNormChainLaunch{checked, norms == 2, Activation(activation)};
+}
+
 #define CGC_LAYER_NORM_CHECKS(NAME, DTYPE, PARAMETER)                                              \
   CGC_KERNEL_CHECK(layer_norm_##NAME, checkLayerNorm, DTYPE, PARAMETER)                            \
-  CGC_KERNEL_CHECK(add_layer_norm_##NAME, checkAddLayerNorm, DTYPE, PARAMETER)
+  CGC_KERNEL_CHECK(add_layer_norm_##NAME, checkAddLayerNorm, DTYPE, PARAMETER)                     \
+  CGC_KERNEL_CHECK(layer_norm_chain_##NAME, checkLayerNormChain, DTYPE, PARAMETER)
 CGC_LAYER_NORM_CHECKS(f32, DType::F32, DType::F32)
 CGC_LAYER_NORM_CHECKS(f16, DType::F16, DType::F16)
 CGC_LAYER_NORM_CHECKS(bf16, DType::BF16, DType::BF16)

@@ -1,9 +1,10 @@
-// layer_norm_* and add_layer_norm_*: one warp for each row, or for several short rows; mean and
-// variance in f32 in two passes.
+// layer_norm_*, add_layer_norm_* and layer_norm_chain_*: one warp for each row, or for several
+// short rows; mean and variance in f32 in two passes.
 #include "runtime/kernels/rowwise/layer_norm.h"
 
 #include "runtime/kernels/device.cuh"
 #include "runtime/kernels/device/kernel_rows.h"
+#include "runtime/kernels/pointwise/activations.cuh"
 #include "runtime/kernels/rowwise/row_statistics.cuh"
 
 namespace cgc {
@@ -17,6 +18,10 @@ constexpr int kCached = kLayerNormCached / 32;
 /// The loads of short rows that a lane has in flight.
 constexpr int kLoadsAhead = 4;
 
+/// What a kernel computes of its rows: layer_norm or add_layer_norm, as there is an addend; or
+/// layer_norm_chain.
+enum class Form { Norm, Sum, Chain };
+
 /// T is the type of x, addend, sum and y; W that of weight and bias.
 template <class T, class W> struct LayerNormParameters {
   const T *x, *addend;               ///< addend may be null.
@@ -26,7 +31,12 @@ template <class T, class W> struct LayerNormParameters {
   int64_t rows, columns, addendRows; ///< Row r gets row r % addendRows of the addend.
   float eps;
   bool vectors;               ///< All rows begin and end at multiples of 16 bytes.
-  bool parametersAreConstant; ///< Nothing writes weight and bias while the plan runs.
+  bool parametersAreConstant; ///< Nothing writes weights and biases while the plan runs.
+  // Of layer_norm_chain: the second norm, and what follows the last one.
+  const W *nextWeight, *nextBias; ///< May be null.
+  float nextEps;
+  bool isTwice;
+  Activation activation;
 };
 
 /// Loads `Size` elements as floats, with 16-byte loads if Size allows them.
@@ -84,6 +94,38 @@ __device__ void addRounded(float (&values)[Size], const float (&more)[Size]) {
   for (int i = 0; i < Size; ++i)
     values[i] = toFloat(fromFloat<T>(values[i] + more[i]));
 }
+/// Rounds the values to T.
+template <class T, int Size> __device__ void roundTo(float (&values)[Size]) {
+#pragma unroll
+  for (int i = 0; i < Size; ++i)
+    values[i] = toFloat(fromFloat<T>(values[i]));
+}
+/// Turns values of norms into those of the activation, rounded to T in between. The activation is
+/// chosen once for all chunks of them.
+template <class T, int Chunks, int Size>
+__device__ __forceinline__ void activate(Activation activation, float (&values)[Chunks][Size]) {
+  if (activation == Activation::None)
+    return;
+  withActivation<T>(activation, [&](auto f) {
+#pragma unroll
+    for (int k = 0; k < Chunks; ++k) {
+      if constexpr (sizeof(T) == 2 && Size % 2 == 0) {
+#pragma unroll
+        for (int i = 0; i < Size; i += 2) {
+          const float2 pair =
+              device::toFloats(activatePair<T>(f, fromFloats<T>(values[k][i], values[k][i + 1])));
+          values[k][i] = pair.x;
+          values[k][i + 1] = pair.y;
+        }
+      } else {
+        roundTo<T>(values[k]);
+#pragma unroll
+        for (int i = 0; i < Size; ++i)
+          values[k][i] = f(values[k][i]);
+      }
+    }
+  });
+}
 /// Turns values of x into those of y. `factor` and `summand` are parts of weight and bias.
 template <int Size>
 __device__ void normalize(float (&values)[Size], float mean, float scale,
@@ -119,8 +161,10 @@ template <class T> struct RowOf {
   }
 };
 
-/// Normalizes rows that fit into registers as whole vectors, with weight and bias in shared memory.
-template <class T, class W> __device__ void normalizeCached(const LayerNormParameters<T, W> &p) {
+/// Normalizes rows that fit into registers as whole vectors, with weights and biases in shared
+/// memory.
+template <bool Chains, class T, class W>
+__device__ void normalizeCached(const LayerNormParameters<T, W> &p) {
   constexpr int kSize = Vector<T>::kSize, kChunks = kCached / kSize;
   const auto columnOf = [](int k) -> int { return (threadIdx.x % 32 + k * 32) * kSize; };
   const auto forChunks = [&](auto f) {
@@ -131,11 +175,18 @@ template <class T, class W> __device__ void normalizeCached(const LayerNormParam
   };
   if (!p.parametersAreConstant)
     griddepWait();
-  __shared__ alignas(16) float weight[kLayerNormCached], bias[kLayerNormCached];
-  for (int column = threadIdx.x; column < p.columns; column += kLayerNormThreads) {
-    weight[column] = p.weight ? toFloat(p.weight[column]) : 1.0f;
-    bias[column] = p.bias ? toFloat(p.bias[column]) : 0.0f;
-  }
+  // Of each norm.
+  __shared__ alignas(16) float weight[Chains ? 2 : 1][kLayerNormCached],
+      bias[Chains ? 2 : 1][kLayerNormCached];
+  const auto copyParameters = [&](int norm, const W *from, const W *fromBias) {
+    for (int column = threadIdx.x; column < p.columns; column += kLayerNormThreads) {
+      weight[norm][column] = from ? toFloat(from[column]) : 1.0f;
+      bias[norm][column] = fromBias ? toFloat(fromBias[column]) : 0.0f;
+    }
+  };
+  copyParameters(0, p.weight, p.bias);
+  if (Chains && p.isTwice)
+    copyParameters(1, p.nextWeight, p.nextBias);
   __syncthreads();
   griddepWait();
   const int64_t step = int64_t(gridDim.x) * kLayerNormRows;
@@ -149,7 +200,7 @@ template <class T, class W> __device__ void normalizeCached(const LayerNormParam
   fetch(row);
   for (; row < p.rows; row += step) {
     const RowOf<T> at(p, row);
-    float values[kChunks][kSize], total = 0, squares = 0;
+    float values[kChunks][kSize], total = 0;
     forChunks([&](int k, int column) {
       toFloats<T>(next[k], values[k]);
       at.add(column, values[k]);
@@ -160,18 +211,40 @@ template <class T, class W> __device__ void normalizeCached(const LayerNormParam
       if (at.sum)
         storeChunk(at.sum + column, values[k]);
     });
-    const float mean = warpSum(total) / static_cast<float>(p.columns);
-    forChunks([&](int k, int) { addSquares(squares, values[k], mean); });
-    const float scale = rsqrtf(warpSum(squares) / static_cast<float>(p.columns) + p.eps);
-    forChunks([&](int k, int column) {
-      float factor[kSize], summand[kSize];
-      loadChunk(weight + column, factor);
-      loadChunk(bias + column, summand);
-      normalize(values[k], mean, scale, factor, summand);
-      storeChunk(at.y + column, values[k]);
-    });
+    // Normalizes the row, whose elements add up to `sum` in this lane, and calls `f` for each
+    // chunk.
+    const auto normalizeRow = [&](int norm, float sum, float eps, auto f) {
+      const float mean = warpSum(sum) / static_cast<float>(p.columns);
+      float squares = 0;
+      forChunks([&](int k, int) { addSquares(squares, values[k], mean); });
+      const float scale = rsqrtf(warpSum(squares) / static_cast<float>(p.columns) + eps);
+      forChunks([&](int k, int column) {
+        float factor[kSize], summand[kSize];
+        loadChunk(weight[norm] + column, factor);
+        loadChunk(bias[norm] + column, summand);
+        normalize(values[k], mean, scale, factor, summand);
+        f(k, column);
+      });
+    };
+    const auto store = [&](int k, int column) { storeChunk(at.y + column, values[k]); };
+    if constexpr (Chains) {
+      if (p.isTwice) {
+        float nextTotal = 0;
+        normalizeRow(0, total, p.eps, [&](int k, int) {
+          roundTo<T>(values[k]);
+          addSum(nextTotal, values[k]);
+        });
+        normalizeRow(1, nextTotal, p.nextEps, [](int, int) {});
+      } else {
+        normalizeRow(0, total, p.eps, [](int, int) {});
+      }
+      activate<T>(p.activation, values);
+      forChunks(store);
+    } else {
+      normalizeRow(0, total, p.eps, store);
+    }
     // All lanes of a warp call storeRowStatistics().
-    if constexpr (kHasRowStatistics<T>)
+    if constexpr (kHasRowStatistics<T> && !Chains)
       if (p.statistics)
 #pragma unroll
         for (int k = 0; k < kChunks; ++k)
@@ -193,12 +266,14 @@ template <int Lanes> __device__ float sumOfLanes(float value) {
 }
 
 /// Normalizes rows of at most `Lanes` vectors: each `Lanes` consecutive lanes of a warp take a row
-/// of their own, each lane a vector of it. Weight and bias of the vector stay in registers. `Adds`:
-/// there is an addend.
-template <int Lanes, bool Adds, class T, class W>
+/// of their own, each lane a vector of it. Weight and bias of the vector stay in registers. The
+/// code of a row is there once for each load in flight, that of activations once.
+template <int Lanes, Form F, class T, class W>
 __device__ void normalizeShort(const LayerNormParameters<T, W> &p) {
-  constexpr int kSize = Vector<T>::kSize, kAhead = Adds ? kLoadsAhead / 2 : kLoadsAhead;
-  constexpr int kRows = 32 / Lanes; // Rows of a warp at a time.
+  constexpr bool Adds = F == Form::Sum;
+  constexpr int kSize = Vector<T>::kSize, kAhead = F == Form::Norm ? kLoadsAhead : kLoadsAhead / 2;
+  constexpr int kBatch = F == Form::Chain ? kAhead : 1; // Rows whose results are stored together.
+  constexpr int kRows = 32 / Lanes;                     // Rows of a warp at a time.
   const int column = threadIdx.x % Lanes * kSize;
   const bool inside = column < p.columns;
   // The first row of the warp. It is the same in all lanes, so that they leave the loop together.
@@ -248,49 +323,60 @@ __device__ void normalizeShort(const LayerNormParameters<T, W> &p) {
 #pragma unroll 1
   while (true)
 #pragma unroll
-    for (int k = 0; k < kAhead; ++k, first += step, at += stride) {
+    for (int k = 0; k < kAhead; k += kBatch, first += kBatch * step) {
       if (first >= p.rows)
         return;
-      float values[kSize], total = 0, squares = 0;
-      toFloats<T>(next[k], values);
-      if constexpr (Adds) {
-        float more[kSize];
-        toFloats<T>(nextAddend[k], more);
-        addRounded<T>(values, more);
+      float values[kBatch][kSize];
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        float total = 0, squares = 0;
+        toFloats<T>(next[k + i], values[i]);
+        if constexpr (Adds) {
+          float more[kSize];
+          toFloats<T>(nextAddend[k], more);
+          addRounded<T>(values[i], more);
+        }
+        fetch(k + i);
+        if (Adds && at < elements)
+          storeChunk(p.sum + at, values[i]);
+        addSum(total, values[i]);
+        total = sumOfLanes<Lanes>(total);
+        // The correctly rounded total / columns, without the branch of a division.
+        const float quotient = total * inverse;
+        const float mean = fmaf(fmaf(-quotient, columns, total), inverse, quotient);
+        addSquares(squares, values[i], mean);
+        squares = sumOfLanes<Lanes>(inside ? squares : 0.0f);
+        const float scale = rsqrtf(squares * inverse + p.eps);
+        normalize(values[i], mean, scale, factor, summand);
       }
-      fetch(k);
-      const bool stores = at < elements;
-      if (Adds && stores)
-        storeChunk(p.sum + at, values);
-      addSum(total, values);
-      total = sumOfLanes<Lanes>(total);
-      // The correctly rounded total / columns, without the branch of a division.
-      const float quotient = total * inverse;
-      const float mean = fmaf(fmaf(-quotient, columns, total), inverse, quotient);
-      addSquares(squares, values, mean);
-      squares = sumOfLanes<Lanes>(inside ? squares : 0.0f);
-      const float scale = rsqrtf(squares * inverse + p.eps);
-      normalize(values, mean, scale, factor, summand);
-      if (stores)
-        storeChunk(p.y + at, values);
-      // All lanes of a warp call storeRowStatistics().
-      if constexpr (kHasRowStatistics<T> && !Adds)
-        if (p.statistics)
-          storeRowStatistics<T>(p.statistics + at / kStatisticsGroup, stores, values);
+      if constexpr (F == Form::Chain)
+        activate<T>(p.activation, values);
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i, at += stride) {
+        const bool stores = at < elements;
+        if (stores)
+          storeChunk(p.y + at, values[i]);
+        // All lanes of a warp call storeRowStatistics().
+        if constexpr (kHasRowStatistics<T> && F == Form::Norm)
+          if (p.statistics)
+            storeRowStatistics<T>(p.statistics + at / kStatisticsGroup, stores, values[i]);
+      }
     }
 }
 
-/// Normalizes short rows with or without an addend.
-template <int Lanes, class T, class W>
+/// Normalizes short rows with or without an addend, or as a chain of one norm.
+template <int Lanes, bool Chains, class T, class W>
 __device__ void normalizeShort(const LayerNormParameters<T, W> &p) {
-  if (p.addend)
-    normalizeShort<Lanes, true>(p);
+  if constexpr (Chains)
+    normalizeShort<Lanes, Form::Chain>(p);
+  else if (p.addend)
+    normalizeShort<Lanes, Form::Sum>(p);
   else
-    normalizeShort<Lanes, false>(p);
+    normalizeShort<Lanes, Form::Norm>(p);
 }
 
 /// Normalizes rows of any length in chunks of Size elements. Reads each row three times.
-template <int Size, class T, class W>
+template <int Size, bool Chains, class T, class W>
 __device__ void normalizeStreamed(const LayerNormParameters<T, W> &p) {
   griddepWait();
   const auto forChunks = [&](auto f) {
@@ -300,7 +386,8 @@ __device__ void normalizeStreamed(const LayerNormParameters<T, W> &p) {
   for (int64_t row = int64_t(blockIdx.x) * kLayerNormRows + threadIdx.x / 32; row < p.rows;
        row += int64_t(gridDim.x) * kLayerNormRows) {
     const RowOf<T> at(p, row);
-    float values[Size], total = 0, squares = 0;
+    float chunks[1][Size], total = 0, squares = 0;
+    float(&values)[Size] = chunks[0];
     forChunks([&](int64_t column) {
       at.load(column, values);
       addSum(total, values);
@@ -331,69 +418,109 @@ __device__ void normalizeStreamed(const LayerNormParameters<T, W> &p) {
         for (int i = 0; i < Size; ++i)
           values[i] += factor[i];
       }
+      if constexpr (Chains)
+        activate<T>(p.activation, chunks);
       storeChunk(at.y + column, values);
     });
   }
 }
 
-template <class T, class W = T>
-__global__ void __launch_bounds__(kLayerNormThreads, 5)
-    layerNorm(const __grid_constant__ LayerNormParameters<T, W> p) {
+template <bool Chains, class T, class W>
+__device__ __forceinline__ void normalizeRows(const LayerNormParameters<T, W> &p) {
   griddepLaunchDependents();
   constexpr int kSize = Vector<T>::kSize;
   if (!p.vectors)
-    normalizeStreamed<1>(p);
+    normalizeStreamed<1, Chains>(p);
+  else if (Chains && p.isTwice)
+    normalizeCached<Chains>(p);
   else if (p.columns <= 8 * kSize)
-    normalizeShort<8>(p);
+    normalizeShort<8, Chains>(p);
   else if (p.columns <= 16 * kSize)
-    normalizeShort<16>(p);
+    normalizeShort<16, Chains>(p);
   else if (p.columns <= 32 * kSize)
-    normalizeShort<32>(p);
+    normalizeShort<32, Chains>(p);
   else if (p.columns <= kLayerNormCached)
-    normalizeCached(p);
+    normalizeCached<Chains>(p);
   else
-    normalizeStreamed<kSize>(p);
+    normalizeStreamed<kSize, Chains>(p);
 }
 
-/// Binds either kernel. at.reads[firstParameter] is the weight, the next one the bias.
+template <class T, class W = T>
+__global__ void __launch_bounds__(kLayerNormThreads, 5)
+    layerNorm(const __grid_constant__ LayerNormParameters<T, W> p) {
+  normalizeRows<false>(p);
+}
+template <class T, class W = T>
+__global__ void __launch_bounds__(kLayerNormThreads, 5)
+    layerNormChain(const __grid_constant__ LayerNormParameters<T, W> p) {
+  normalizeRows<true>(p);
+}
+
+/// What the kernels share. The operands from at.reads[firstParameter] on are weights and biases.
 template <class T, class W>
-Result<KernelParameters> bindRows(const LaunchView &launch, const LaunchAddresses &at,
-                                  const LayerNormLaunch &l, const void *addend,
-                                  size_t firstParameter, void *sum, void *y, void *statistics) {
+LayerNormParameters<T, W>
+parametersOf(const LaunchView &launch, const LaunchAddresses &at, const LayerNormLaunch &l,
+             const void *addend, size_t firstParameter, void *sum, void *y, void *statistics) {
   bool constant = true;
-  for (const size_t i : {firstParameter, firstParameter + 1})
+  for (size_t i = firstParameter; i < at.reads.size(); ++i)
     constant &= !at.reads[i] || at.isConstant(i);
-  return KernelParameters(LayerNormParameters<T, W>{
-      static_cast<const T *>(at.reads[0]), static_cast<const T *>(addend),
-      static_cast<const W *>(at.reads[firstParameter]),
-      static_cast<const W *>(at.reads[firstParameter + 1]), static_cast<T *>(sum),
-      static_cast<T *>(y), static_cast<RowStatistics *>(statistics), l.rows, l.columns,
-      l.addendRows, static_cast<float>(launch.floats[0]), l.vectors, constant});
+  return {static_cast<const T *>(at.reads[0]),
+          static_cast<const T *>(addend),
+          static_cast<const W *>(at.reads[firstParameter]),
+          static_cast<const W *>(at.reads[firstParameter + 1]),
+          static_cast<T *>(sum),
+          static_cast<T *>(y),
+          static_cast<RowStatistics *>(statistics),
+          l.rows,
+          l.columns,
+          l.addendRows,
+          static_cast<float>(launch.floats[0]),
+          l.vectors,
+          constant};
 }
 
 template <class T, class W = T>
 Result<KernelParameters> bindPlain(const LaunchView &launch, const LaunchAddresses &at) {
   const LayerNormLaunch l = *checkLayerNorm(launch, kDTypeOf<T>, kDTypeOf<W>);
-  return bindRows<T, W>(launch, at, l, /*addend=*/nullptr, 1, /*sum=*/nullptr, at.writes[0],
-                        kHasRowStatistics<T> ? at.writes[1] : nullptr);
+  return KernelParameters(parametersOf<T, W>(launch, at, l, /*addend=*/nullptr, 1, /*sum=*/nullptr,
+                                             at.writes[0],
+                                             kHasRowStatistics<T> ? at.writes[1] : nullptr));
 }
 
 template <class T, class W = T>
 Result<KernelParameters> bindSum(const LaunchView &launch, const LaunchAddresses &at) {
   const LayerNormLaunch l = *checkAddLayerNorm(launch, kDTypeOf<T>, kDTypeOf<W>);
-  return bindRows<T, W>(launch, at, l, at.reads[1], 2, at.writes[0], at.writes[1],
-                        /*statistics=*/nullptr);
+  return KernelParameters(parametersOf<T, W>(launch, at, l, at.reads[1], 2, at.writes[0],
+                                             at.writes[1], /*statistics=*/nullptr));
+}
+
+template <class T, class W = T>
+Result<KernelParameters> bindChain(const LaunchView &launch, const LaunchAddresses &at) {
+  const LayerNormChainLaunch l = *checkLayerNormChain(launch, kDTypeOf<T>, kDTypeOf<W>);
+  auto p = parametersOf<T, W>(launch, at, l, /*addend=*/nullptr, 1, /*sum=*/nullptr, at.writes[0],
+                              /*statistics=*/nullptr);
+  p.nextWeight = static_cast<const W *>(at.reads[3]);
+  p.nextBias = static_cast<const W *>(at.reads[4]);
+  p.nextEps = static_cast<float>(launch.floats[1]);
+  p.isTwice = l.isTwice;
+  p.activation = l.activation;
+  return KernelParameters(p);
 }
 
 } // namespace
 
 CGC_FLOAT_KERNELS(layer_norm, layerNorm, bindPlain)
 CGC_FLOAT_KERNELS(add_layer_norm, layerNorm, bindSum)
+CGC_FLOAT_KERNELS(layer_norm_chain, layerNormChain, bindChain)
 CGC_KERNEL_OF(layer_norm_by_f32_f16, (layerNorm<__half, float>), (bindPlain<__half, float>))
 CGC_KERNEL_OF(layer_norm_by_f32_bf16, (layerNorm<__nv_bfloat16, float>),
               (bindPlain<__nv_bfloat16, float>))
 CGC_KERNEL_OF(add_layer_norm_by_f32_f16, (layerNorm<__half, float>), (bindSum<__half, float>))
 CGC_KERNEL_OF(add_layer_norm_by_f32_bf16, (layerNorm<__nv_bfloat16, float>),
               (bindSum<__nv_bfloat16, float>))
+CGC_KERNEL_OF(layer_norm_chain_by_f32_f16, (layerNormChain<__half, float>),
+              (bindChain<__half, float>))
+CGC_KERNEL_OF(layer_norm_chain_by_f32_bf16, (layerNormChain<__nv_bfloat16, float>),
+              (bindChain<__nv_bfloat16, float>))
 
 } // namespace cgc

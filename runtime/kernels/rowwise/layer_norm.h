@@ -1,8 +1,9 @@
-// layer_norm_* and add_layer_norm_*: the launch shape, the checks, and which launches can write row
-// statistics.
+// layer_norm_*, add_layer_norm_* and layer_norm_chain_*: the launch shape, the checks, which
+// launches can write row statistics, and which can normalize twice.
 #pragma once
 
 #include "runtime/kernels/kernel_table.h"
+#include "runtime/kernels/pointwise/activation.h"
 #include "runtime/kernels/rowwise/row_statistics.h"
 
 #include <algorithm>
@@ -34,6 +35,12 @@ constexpr bool layerNormWritesRowStatistics(int64_t columns, bool aligned) {
   return aligned && columns <= kLayerNormCached && columns % kStatisticsGroup == 0;
 }
 
+/// Whether a launch of layer_norm_chain can normalize each row twice: if registers hold a row, of
+/// whole vectors of 16 bytes.
+constexpr bool layerNormChainIsTwice(int64_t columns, bool vectors) {
+  return vectors && columns <= kLayerNormCached;
+}
+
 /// A checked launch.
 struct LayerNormLaunch {
   int64_t rows, columns;
@@ -43,5 +50,13 @@ struct LayerNormLaunch {
 Result<LayerNormLaunch> checkLayerNorm(const LaunchView &launch, DType dtype, DType parameterType);
 Result<LayerNormLaunch> checkAddLayerNorm(const LaunchView &launch, DType dtype,
                                           DType parameterType);
+
+/// A checked launch of layer_norm_chain.
+struct LayerNormChainLaunch : LayerNormLaunch {
+  bool isTwice;
+  Activation activation;
+};
+Result<LayerNormChainLaunch> checkLayerNormChain(const LaunchView &launch, DType dtype,
+                                                 DType parameterType);
 
 } // namespace cgc

@@ -98,6 +98,39 @@ TEST(CheckLayerNorm, Refuses) {
   }
 }
 
+TEST(CheckLayerNormChain, Refuses) {
+  for (const std::string name :
+       {"layer_norm_chain_f32", "layer_norm_chain_f16", "layer_norm_chain_bf16",
+        "layer_norm_chain_by_f32_f16", "layer_norm_chain_by_f32_bf16"}) {
+    Launch chain = layerNorm(name);
+    chain.reads.resize(5, chain.reads[1]);
+    chain.writes.resize(1);
+    chain.ints.insert(chain.ints.end(), {2, int64_t(Activation::Tanh)});
+    chain.floats.push_back(1e-5);
+    std::vector<Refusal> refusals = ofLayerNorm(/*isSum=*/false);
+    for (const size_t i : {3, 4})
+      refuseOtherTensors(refusals, readOf(i), "weight and bias have to be dense", true);
+    for (const int64_t bad : {-1, 0, 3})
+      refusals.push_back({[bad](Launch &l) { l.ints[2] = bad; }, "1 or 2 norms"});
+    for (const size_t other : {3, 4})
+      refusals.push_back({[other](Launch &l) {
+                            l.ints[2] = 1;
+                            l.reads[other] = {};
+                          },
+                          "one norm has no second weight and bias"});
+    for (const size_t i : {0, 1, 2, 3, 4})
+      refusals.push_back({[i](Launch &l) { l.reads[i].address += 8; }, "two norms need at most"});
+    for (const int64_t bad : {-1, kNumActivations})
+      refusals.push_back({[bad](Launch &l) { l.ints[3] = bad; }, "no such activation"});
+    expectRefusals(chain, refusals);
+    expectTakesLess(chain);
+    chain.reads[3] = chain.reads[4] = {};
+    chain.ints[2] = 1;
+    chain.reads[0].address += 8; // One norm takes rows between vectors.
+    EXPECT_TRUE(chain.check().isOk());
+  }
+}
+
 TEST(CheckAddLayerNorm, Refuses) {
   for (const std::string name : {"add_layer_norm_f32", "add_layer_norm_f16", "add_layer_norm_bf16",
                                  "add_layer_norm_by_f32_f16", "add_layer_norm_by_f32_bf16"}) {
