@@ -108,6 +108,15 @@ std::optional<RowNorm> rowNormOf(ir::Node &node) {
   return std::nullopt;
 }
 
+std::optional<RowNorm> onlyRowNormOf(const ir::Value *value) {
+  std::optional<RowNorm> norm = rowNormOf(*value->node());
+  const bool isOnly = norm && norm->result == value &&
+                      llvm::none_of(norm->node->results(), [&](const ir::Value &other) {
+                        return &other != value && other.hasUsers();
+                      });
+  return isOnly ? norm : std::nullopt;
+}
+
 void replaceAllUsesWith(ir::GraphRewriter &rewriter, ir::Value *from, ir::Value *to) {
   bool same = from->type() == to->type();
   rewriter.replaceAllUsesWith(from, to);

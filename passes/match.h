@@ -55,6 +55,9 @@ struct RowNorm {
 };
 /// Returns the norm that `node` is; nullopt if it is none.
 std::optional<RowNorm> rowNormOf(ir::Node &node);
+/// Returns the norm whose result `value` is and that has no other used results; nullopt if there is
+/// none.
+std::optional<RowNorm> onlyRowNormOf(const ir::Value *value);
 
 /// strides.cpp: returns the first user of `value`, followed through views, that cannot read the
 /// strides of `type` at no extra cost; null if there is none: views stay views, ops read such

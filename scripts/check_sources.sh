@@ -60,7 +60,7 @@ lines() {
 lines runtime 37200
 lines ir 20300
 lines passes 14000
-lines backend 6900
+lines backend 6950
 lines frontend 8300
 lines driver 1850
 lines tuner 800

@@ -4,6 +4,8 @@
 #include "backend/kernels.h"
 #include "runtime/kernels/rowwise/layer_norm.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 namespace cgc::backend {
 namespace {
 
@@ -13,9 +15,7 @@ std::optional<Launch> kernelOf(const LayerNorm &norm, const BucketBuilder &build
   if (elements == 0)
     return std::nullopt;
   int64_t rows = elements / norm.columns;
-  const std::optional<Place> &parameter = norm.weight ? norm.weight : norm.bias;
-  std::string mixed = parameter && parameter->dtype != norm.input.dtype ? "_by_f32" : "";
-  Launch kernel{.kernel = kernelNamed("layer_norm" + mixed, norm.input.dtype),
+  Launch kernel{.kernel = normKernel("layer_norm", norm.input.dtype, {norm.weight, norm.bias}),
                 .blocks = layerNormBlocks(rows, builder.multiprocessors()),
                 .threads = kLayerNormThreads,
                 .reads = {norm.input, norm.weight, norm.bias},
@@ -24,7 +24,7 @@ std::optional<Launch> kernelOf(const LayerNorm &norm, const BucketBuilder &build
                 .floats = {norm.eps},
                 .rowStatistics = norm.rowStatistics};
   if (norm.addend) {
-    kernel.kernel = kernelNamed("add_layer_norm" + mixed, norm.input.dtype);
+    kernel.kernel = normKernel("add_layer_norm", norm.input.dtype, {norm.weight, norm.bias});
     kernel.reads.insert(kernel.reads.begin() + 1, norm.addend);
     kernel.writes.insert(kernel.writes.begin(), *norm.sum);
     kernel.ints.push_back(norm.addend->type().numElements() / norm.columns);
@@ -57,6 +57,13 @@ void callLayerNorm(const LayerNorm &norm, std::vector<int64_t> shape, BucketBuil
 }
 
 } // namespace
+
+std::string normKernel(llvm::StringRef family, DType dtype,
+                       llvm::ArrayRef<std::optional<Place>> parameters) {
+  const auto *parameter = llvm::find_if(parameters, [](const auto &place) { return place; });
+  const bool isMixed = parameter != parameters.end() && (*parameter)->dtype != dtype;
+  return kernelNamed(family.str() + (isMixed ? "_by_f32" : ""), dtype);
+}
 
 bool launchLayerNorm(const LayerNorm &norm, BucketBuilder &builder) {
   const std::optional<Launch> kernel = kernelOf(norm, builder);

@@ -1,4 +1,5 @@
 // cgc.add_layer_norm: a sum and its layer normalization, computed in f32.
+#include "ir/ops/normalization_rules.h"
 #include "ir/ops/row_statistics_rules.h"
 
 namespace cgc::ir {
@@ -16,15 +17,7 @@ Status inferCgcAddLayerNorm(const InferArgs &args, rules::Results &results) {
       return rules::mismatch("addend", "the last dimensions of " + rules::toString(input.sizes),
                              addend);
   }
-  for (llvm::StringRef name : {"weight", "bias"}) {
-    if (args.isNone(name))
-      continue;
-    const TensorType &parameter = args.tensor(name);
-    if (llvm::ArrayRef(parameter.sizes) != llvm::ArrayRef({input.sizes.back()}))
-      return rules::mismatch(name, "[" + llvm::Twine(input.sizes.back()) + "]", parameter);
-    if (parameter.dtype != DType::F32)
-      CGC_TRY(rules::sameDType(args, "input", {name}));
-  }
+  CGC_TRY(rules::rowNormParameters(args, {"weight", "bias"}));
   CGC_TRY(rules::addDense(results, input.dtype, input.sizes));
   CGC_TRY(rules::addDense(results, input.dtype, input.sizes));
   return rules::addRowStatistics(args, results);
@@ -33,14 +26,7 @@ Status inferCgcAddLayerNorm(const InferArgs &args, rules::Results &results) {
 Result<Values> defineCgcAddLayerNorm(OpBuilder &b) {
   Value *input = b.input("input"), *addend = b.input("addend");
   Value *sum = addend ? b.add(input, addend) : input;
-  const DType dtype = sum->tensor().dtype;
-  // Parameters of f32 normalize rows of 16 bits in f32.
-  Value *weight = b.input("weight"), *bias = b.input("bias");
-  const Value *parameter = weight ? weight : bias;
-  Value *rows = parameter ? b.to(sum, parameter->tensor().dtype) : sum;
-  Value *normalized = b.call(OpKind::LayerNorm, {rows, Arg::ints(Dims{sum->tensor().sizes.back()}),
-                                                 b.arg("weight"), b.arg("bias"), b.arg("eps")});
-  Values values{sum, b.to(normalized, dtype)};
+  Values values{sum, rules::rowNorm(b, sum, "weight", "bias", "eps")};
   rules::defineRowStatistics(b, values);
   return values;
 }

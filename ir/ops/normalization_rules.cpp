@@ -30,6 +30,29 @@ Status rules::layerNorm(const InferArgs &args, Results &results,
   return rules::addDense(results, input.dtype, input.sizes);
 }
 
+Status rules::rowNormParameters(const InferArgs &args, llvm::ArrayRef<llvm::StringRef> parameters) {
+  const int64_t columns = args.tensor("input").sizes.back();
+  for (llvm::StringRef name : parameters) {
+    if (args.isNone(name))
+      continue;
+    const TensorType &parameter = args.tensor(name);
+    if (llvm::ArrayRef(parameter.sizes) != llvm::ArrayRef({columns}))
+      return rules::mismatch(name, "[" + llvm::Twine(columns) + "]", parameter);
+    if (parameter.dtype != DType::F32)
+      CGC_TRY(rules::sameDType(args, "input", {name}));
+  }
+  return Status::ok();
+}
+
+Value *rules::rowNorm(OpBuilder &b, Value *x, llvm::StringRef weight, llvm::StringRef bias,
+                      llvm::StringRef eps) {
+  const Value *parameter = b.input(weight) ? b.input(weight) : b.input(bias);
+  Value *rows = parameter ? b.to(x, parameter->tensor().dtype) : x;
+  Value *normalized = b.call(OpKind::LayerNorm, {rows, Arg::ints(Dims{x->tensor().sizes.back()}),
+                                                 b.arg(weight), b.arg(bias), b.arg(eps)});
+  return b.to(normalized, x->tensor().dtype);
+}
+
 DType rules::statisticsDType(DType dtype) {
   return dtypeSize(dtype) == 2 ? DType::F32 : dtype;
 }

@@ -11,6 +11,12 @@ namespace cgc::ir::rules {
 /// optional `parameters`.
 Status layerNorm(const InferArgs &args, Results &results,
                  llvm::ArrayRef<llvm::StringRef> parameters);
+/// Checks optional parameters of norms of the rows of 'input' [..., E]: [E], of its dtype or f32.
+Status rowNormParameters(const InferArgs &args, llvm::ArrayRef<llvm::StringRef> parameters);
+/// layer_norm of the rows of `x` with such parameters, rounded to the dtype of x. Parameters of f32
+/// normalize rows of 16 bits in f32.
+Value *rowNorm(OpBuilder &b, Value *x, llvm::StringRef weight, llvm::StringRef bias,
+               llvm::StringRef eps);
 /// The dtype of means and variances of values of `dtype`: f32 for 16 bits, else the same.
 DType statisticsDType(DType dtype);
 

@@ -1,8 +1,10 @@
 // select-norm: fuses a sum and its layer_norm, or a layer_norm between casts, into
-// cgc.add_layer_norm, and division by the norm into cgc.normalize.
+// cgc.add_layer_norm, a layer_norm and the layer_norm or activation that follows it into
+// cgc.layer_norm_chain, and division by the norm into cgc.normalize.
 #include "passes/manager/registered_pass.h"
 #include "passes/match.h"
 #include "passes/run_patterns.h"
+#include "passes/select/activations.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -97,6 +99,31 @@ bool selectAddLayerNorm(Node &node, PatternRewriter &rewriter) {
   return rewriter.notifyMatchFailure(node, refusal);
 }
 
+/// The candidates are norms and activations of a norm's rows.
+bool selectLayerNormChain(Node &node, PatternRewriter &rewriter) {
+  const std::optional<RowNorm> next = rowNormOf(node);
+  const char *activation = activationOf(node);
+  if (!next && !activation)
+    return false;
+  Value *rows = next ? next->input : node.arg("self").value();
+  const auto first = onlyRowNormOf(rows);
+  if (!first)
+    return false;
+  if (next && !onlyRowNormOf(next->result))
+    return rewriter.notifyMatchFailure(node, "the rows of the first norm are a result");
+  if (!rows->hasOneUser())
+    return rewriter.notifyMatchFailure(node, "the rows of the norm have other users");
+  const Node &norm = *first->node;
+  const auto ofNext = [&](const char *name) { return next ? node.arg(name) : Arg(); };
+  Node *fused = rewriter.create(OpKind::CgcLayerNormChain,
+                                {first->input, norm.arg("weight"), norm.arg("bias"),
+                                 ofNext("weight"), ofNext("bias"), norm.arg("eps"), ofNext("eps"),
+                                 next ? Arg("none") : Arg(activation)},
+                                node, &node);
+  replaceAllUsesWith(rewriter, next ? next->result : node.result(), fused->result());
+  return true;
+}
+
 /// Returns why `norm` is not the 2-norm of `vectors` over the last dimension, with that dimension
 /// kept; null if it is.
 const char *whyNotNormOf(ir::LinalgVectorNormOp norm, const Value *vectors) {
@@ -168,13 +195,16 @@ bool selectNormalize(Node &node, PatternRewriter &rewriter) {
 constexpr Pattern kSelectNormPatterns[] = {
     CGC_PATTERN(selectMixedLayerNorm),
     CGC_PATTERN(selectAddLayerNorm),
+    CGC_PATTERN(selectLayerNormChain),
     CGC_PATTERN(selectNormalize),
 };
 
 } // namespace
 
 /// Fuses a sum and its layer_norm into cgc.add_layer_norm, and replaces an f32 layer_norm of 16-bit
-/// values between casts by one without an addend. Replaces a division by the norm by cgc.normalize.
+/// values between casts by one without an addend. Fuses a layer_norm, without an addend, and the
+/// layer_norm or the activation that alone reads it into cgc.layer_norm_chain. Replaces a division
+/// by the norm by cgc.normalize.
 struct SelectNormPass {
   static constexpr const char *name = "select-norm";
   static constexpr bool explains = true;

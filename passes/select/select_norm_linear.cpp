@@ -5,8 +5,6 @@
 #include "passes/run_patterns.h"
 #include "passes/select/row_statistics.h"
 
-#include "llvm/ADT/STLExtras.h"
-
 namespace cgc::passes {
 namespace {
 
@@ -14,17 +12,6 @@ using ir::Arg;
 using ir::Node;
 using ir::OpKind;
 using ir::Value;
-
-/// Returns the norm whose result `value` is and that has no other used results; null if there is
-/// none.
-const Node *normOf(const Value *value) {
-  const auto norm = rowNormOf(*value->node());
-  const bool isOnly = norm && norm->result == value &&
-                      llvm::none_of(norm->node->results(), [&](const Value &other) {
-                        return &other != value && other.hasUsers();
-                      });
-  return isOnly ? norm->node : nullptr;
-}
 
 /// Creates the constants of one cgc.norm_linear before its linear. Operands of the linear's dtype
 /// are combined with f32 operands in mul and add: LibTorch then computes in f32, without an f32
@@ -70,9 +57,10 @@ bool selectNormLinear(Node &node, PatternRewriter &rewriter) {
   const bool isFused = node.is(OpKind::CgcLinear);
   if (!isFused && !node.is(OpKind::Linear))
     return false;
-  const Node *norm = normOf(node.arg("input").value());
-  if (!norm)
+  const auto rowNorm = onlyRowNormOf(node.arg("input").value());
+  if (!rowNorm)
     return false;
+  const Node *norm = rowNorm->node;
   const ir::TensorType &type = node.result()->tensor();
   const Arg &weight = node.arg("weight"), &bias = node.arg("bias");
   if (isFused && !node.arg("residual").isNone())

@@ -1,4 +1,5 @@
 // Tests of lower(): the kernels and library calls that ops become on cuda.
+#include "runtime/kernels/pointwise/activation.h"
 #include "runtime/kernels/pointwise/compare.h"
 #include "runtime/kernels/pointwise/elementwise.h"
 #include "runtime/plan/gemm_call.h"
@@ -678,6 +679,37 @@ TEST(Lower, LayerNormByF32ParametersIsOneKernelOnCuda) {
               ElementsAre("kernel layer_norm_by_f32_f16", "kernel add_layer_norm_by_f32_f16"));
   // Without an addend, the sum is the input itself.
   EXPECT_EQ(read(bucket, 1), (Slot{BufferKind::Input, 0, 0}));
+}
+
+TEST(Lower, ChainsOfNormsAreOneKernelWhereItsRowsAreWholeVectors) {
+  auto module = parse(R"(graph @g(%x: f16[2,3,8]@cuda, %o: f16[2,3,9]@cuda,
+                                  %w: f16[8]@cuda, %f: f32[8]@cuda) {
+    %0 = cgc.layer_norm_chain(%x, %w, none, none, %w) {eps=0.5, next_eps=0.25, activation="silu"} : f16[2,3,8]@cuda
+    %1 = cgc.layer_norm_chain(%x, none, %f, %f) {eps=0.5, next_eps=0.25} : f16[2,3,8]@cuda
+    %2 = cgc.layer_norm_chain(%o) {activation="gelu"} : f16[2,3,9]@cuda
+    %3 = cgc.layer_norm_chain(%o) {eps=0.5, next_eps=0.25, activation="gelu"} : f16[2,3,9]@cuda
+    %4 = cgc.layer_norm_chain(%x, %w, none, none, %f) {eps=0.5, next_eps=0.25} : f16[2,3,8]@cuda
+    output %0, %1, %2, %3, %4
+  })");
+  auto plan = lowerAll(*module, DeviceKind::Cuda);
+  ASSERT_TRUE(plan) << plan.status().message();
+  const Bucket &bucket = plan->plan.entries[0].buckets[0];
+  EXPECT_THAT(
+      recordNames(bucket),
+      ElementsAre("kernel layer_norm_chain_f16", "kernel layer_norm_chain_by_f32_f16",
+                  "kernel layer_norm_chain_f16",
+                  // Rows of 9 columns, normalized twice.
+                  "kernel layer_norm_f16", "kernel layer_norm_f16", "kernel elementwise_f16",
+                  // Parameters of two dtypes.
+                  "kernel layer_norm_f16", "kernel copy", "kernel layer_norm_f32", "kernel copy"));
+  const auto &twice = std::get<KernelLaunch>(bucket.records[0].op);
+  EXPECT_THAT(twice.ints, ElementsAre(6, 8, 2, int64_t(Activation::Silu)));
+  EXPECT_THAT(twice.floats, ElementsAre(0.5, 0.25));
+  EXPECT_EQ(twice.reads[2], kNoTensor);
+  EXPECT_EQ(twice.reads[3], kNoTensor);
+  EXPECT_EQ(twice.reads[4], twice.reads[1]);
+  EXPECT_THAT(std::get<KernelLaunch>(bucket.records[2].op).ints,
+              ElementsAre(6, 9, 1, int64_t(Activation::Gelu)));
 }
 
 TEST(Lower, LayerNormOf16BitsByF32WithoutAKernelIsComputedInF32) {
