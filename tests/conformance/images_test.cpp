@@ -205,6 +205,8 @@ TEST_P(Images, DepthwiseConvolutions) {
       // Enough images for several rows of each warp, and for several tiles of each CTA.
       caseOf(700, {5, 9}, 6, {7, 7}, {1, 1}, {3, 3}),
       caseOf(300, {6, 9}, 66, {3, 3}, {1, 1}, {1, 1}),
+      caseOf(110, {17, 9}, 66, {3, 3}, {1, 1}, {1, 1}), // The last warps have no rows.
+      caseOf(200, {6, 9}, 66, {3, 3}, {1, 1}, {1, 1}),  // Two rows for each warp.
       caseOf(700, {9, 17}, 8, {3, 3}, {2, 2}, {1, 1}),
       withOutputs(caseOf(700, {9, 17}, 6, {7, 7}, {2, 2}, {3, 3}), 12),
       caseOf(700, {5, 9}, 8, {5, 5}, {1, 1}, {2, 2}),

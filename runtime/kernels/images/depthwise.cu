@@ -41,16 +41,34 @@ __device__ __forceinline__ uint32_t halfOf(int channel) {
   return channel % 2 == 0 ? 0x1010 : 0x3232;
 }
 
+template <int kRows>
+__device__ __forceinline__ void beginSums(float2 (&sums)[kMaxRows][kStrip], float2 bias) {
+#pragma unroll
+  for (int row = 0; row < kRows; ++row)
+#pragma unroll
+    for (int i = 0; i < kStrip; ++i)
+      sums[row][i] = bias;
+}
+
 /// Adds up the products of kRows rows of a strip from the pixels in shared memory, of which this
 /// thread's word of the first one is at `pixels`. A line's pixels serve all rows whose windows have
-/// it.
+/// it. The lines of several rows of a small kernel are unrolled: its weights stay in registers.
+/// Sums begin with the bias.
 template <class T, int kKernel, int kStride, int kRows, bool kShared>
-__device__ __forceinline__ void addLines(float2 (&sums)[kMaxRows][kStrip], const uint32_t *pixels,
-                                         int lineWords, uint32_t half, const float2 *weights) {
+__device__ __forceinline__ void addLines(float2 (&sums)[kMaxRows][kStrip], float2 bias,
+                                         const uint32_t *pixels, int lineWords, uint32_t half,
+                                         const float2 *weights) {
   constexpr int kPixels = (kStrip - 1) * kStride + kKernel;
   constexpr int kLines = (kRows - 1) * kStride + kKernel;
   constexpr int kWords = kShared ? 16 : 32; // Of a pixel.
-#pragma unroll 1
+  constexpr bool kUnrolls = kKernel == 3 && kRows > 1;
+  beginSums<kRows>(sums, bias);
+  float2 all[kUnrolls ? kKernel * kKernel : 1];
+  if constexpr (kUnrolls)
+#pragma unroll
+    for (int i = 0; i < kKernel * kKernel; ++i)
+      all[i] = weights[i * 32];
+#pragma unroll(kUnrolls ? kLines : 1)
   for (int line = 0; line < kLines; ++line, pixels += lineWords) {
     float2 of[kPixels];
 #pragma unroll
@@ -63,7 +81,8 @@ __device__ __forceinline__ void addLines(float2 (&sums)[kMaxRows][kStrip], const
         continue;
 #pragma unroll
       for (int k = 0; k < kKernel; ++k) {
-        const float2 w = weights[(j * kKernel + k) * 32];
+        const int at = j * kKernel + k;
+        const float2 w = kUnrolls ? all[at] : weights[at * 32];
 #pragma unroll
         for (int i = 0; i < kStrip; ++i) {
           sums[row][i].x = fmaf(of[i * kStride + k].x, w.x, sums[row][i].x);
@@ -77,9 +96,10 @@ __device__ __forceinline__ void addLines(float2 (&sums)[kMaxRows][kStrip], const
 /// The same of one row, from pixels in global memory, for any kernel, stride and dilation. `image`
 /// is the word of this thread's channels in the first pixel of an image.
 template <class T>
-__device__ __forceinline__ void addAnyLines(float2 (&sums)[kMaxRows][kStrip], const T *image,
-                                            int top, int left, uint32_t half, const float2 *weights,
-                                            const DepthwiseParameters<T> &p) {
+__device__ __forceinline__ void
+addAnyLines(float2 (&sums)[kMaxRows][kStrip], float2 bias, const T *image, int top, int left,
+            uint32_t half, const float2 *weights, const DepthwiseParameters<T> &p) {
+  beginSums<1>(sums, bias);
 #pragma unroll 1
   for (int j = 0; j < p.kernel[0]; ++j) {
     const int y = top + j * p.dilation[0];
@@ -186,46 +206,66 @@ __device__ __forceinline__ void storeStripStatistics(float *to, int groups, int 
     to[int64_t(window) * groups * 2 + lane / 2 % 2] = sum;
 }
 
-/// Rounds the sums of a strip and writes its results, from pixel `to` of y on.
+/// Rounds the sums of a warp, which include the bias, and writes the results of `rows` rows of
+/// `windows` windows, from pixel `to` of y on. All rows are in one activation's code, and no sum
+/// moves to another register.
 template <class T>
-__device__ __forceinline__ void storeStrip(const float2 (&sums)[kStrip], float2 bias, int64_t to,
-                                           int windows, int channel,
-                                           const DepthwiseParameters<T> &p) {
+__device__ __forceinline__ void storeRows(const float2 (&sums)[kMaxRows][kStrip], int64_t to,
+                                          int rows, int windows, int channel,
+                                          const DepthwiseParameters<T> &p) {
   const bool isInside = channel < p.results;
   const int count = isInside ? windows : 0;
-  const int64_t first = to * p.results + channel;
-  Pair<T> results[kStrip];
+  const int64_t first = to * p.results + channel, line = int64_t(p.columns) * p.results;
+  Pair<T> results[kMaxRows][kStrip];
+  const auto forRows = [&](auto f) {
 #pragma unroll
-  for (int i = 0; i < kStrip; ++i)
-    results[i] = fromFloats<T>(sums[i].x + bias.x, sums[i].y + bias.y);
-  if (p.residual) {
-    const T *residual = p.residual + first;
+    for (int row = 0; row < kMaxRows; ++row)
+      if (row < rows)
+        f(row, results[row]);
+  };
+  // Calls f(i, element) with each window of a row and its first element in the tensor at `of`.
+  const auto forWindows = [&](auto *of, int row, auto f) {
+    of += first + row * line;
 #pragma unroll
-    for (int i = 0; i < kStrip; ++i, residual += p.results)
+    for (int i = 0; i < kStrip; ++i, of += p.results)
       if (i < count)
-        results[i] = __hadd2_rn(results[i], *reinterpret_cast<const Pair<T> *>(residual));
-  }
-  withActivation<T>(p.activation, [&](auto activation) {
+        f(i, of);
+  };
+  forRows([&](int row, Pair<T>(&of)[kStrip]) {
 #pragma unroll
     for (int i = 0; i < kStrip; ++i)
-      results[i] = activatePair<T>(activation, results[i]);
+      of[i] = fromFloats<T>(sums[row][i].x, sums[row][i].y);
   });
-  T *y = p.y + first;
+  if (p.residual)
+    forRows([&](int row, Pair<T>(&of)[kStrip]) {
+      forWindows(p.residual, row, [&](int i, const T *residual) {
+        of[i] = __hadd2_rn(of[i], *reinterpret_cast<const Pair<T> *>(residual));
+      });
+    });
+  withActivation<T>(p.activation, [&](auto activation) {
+    forRows([&](int, Pair<T>(&of)[kStrip]) {
 #pragma unroll
-  for (int i = 0; i < kStrip; ++i, y += p.results)
-    if (i < count)
-      *reinterpret_cast<Pair<T> *>(y) = results[i];
+      for (int i = 0; i < kStrip; ++i)
+        of[i] = activatePair<T>(activation, of[i]);
+    });
+  });
+  forRows([&](int row, Pair<T>(&of)[kStrip]) {
+    forWindows(p.y, row, [&](int i, T *y) { *reinterpret_cast<Pair<T> *>(y) = of[i]; });
+  });
   if (!p.statistics)
     return;
-  float statistics[2 * kStrip];
+  forRows([&](int row, Pair<T>(&of)[kStrip]) {
+    float statistics[2 * kStrip];
 #pragma unroll
-  for (int i = 0; i < kStrip; ++i) {
-    const float2 stored = isInside ? toFloats(results[i]) : float2{};
-    statistics[2 * i] = stored.x + stored.y;
-    statistics[2 * i + 1] = stored.x * stored.x + stored.y * stored.y;
-  }
-  const int groups = int(gridDim.y);
-  storeStripStatistics(p.statistics + (to * groups + blockIdx.y) * 2, groups, windows, statistics);
+    for (int i = 0; i < kStrip; ++i) {
+      const float2 stored = isInside ? toFloats(of[i]) : float2{};
+      statistics[2 * i] = stored.x + stored.y;
+      statistics[2 * i + 1] = stored.x * stored.x + stored.y * stored.y;
+    }
+    const int groups = int(gridDim.y);
+    const int64_t at = (to + int64_t(row) * p.columns) * groups + blockIdx.y;
+    storeStripStatistics(p.statistics + at * 2, groups, windows, statistics);
+  });
 }
 
 template <class T>
@@ -266,9 +306,9 @@ __global__ void __launch_bounds__(kImageThreads, 2)
                           : float2{};
   waitForCopies<0>();
   __syncthreads();
-  if (column >= p.columns)
+  if (column >= p.columns || row >= p.rows)
     return;
-  float2 sums[kMaxRows][kStrip] = {};
+  float2 sums[kMaxRows][kStrip];
   const float2 *const w = reinterpret_cast<const float2 *>(weights) + lane;
   if (hasForm) {
     const int words = isShared ? 16 : 32;
@@ -279,11 +319,11 @@ __global__ void __launch_bounds__(kImageThreads, 2)
                                (isShared ? lane / 2 : lane);
     const auto addRows = [&]<int kKernel, int kStride, bool kShared>() {
       if (p.warpRows == 1)
-        addLines<T, kKernel, kStride, 1, kShared>(sums, of, lineWords, half, w);
+        addLines<T, kKernel, kStride, 1, kShared>(sums, bias, of, lineWords, half, w);
       else if (kStride == 2 || p.warpRows == 2)
-        addLines<T, kKernel, kStride, 2, kShared>(sums, of, lineWords, half, w);
+        addLines<T, kKernel, kStride, 2, kShared>(sums, bias, of, lineWords, half, w);
       else
-        addLines<T, kKernel, kStride, kMaxRows, kShared>(sums, of, lineWords, half, w);
+        addLines<T, kKernel, kStride, kMaxRows, kShared>(sums, bias, of, lineWords, half, w);
     };
     const auto add = [&]<int kKernel, int kStride>() {
       if (isShared)
@@ -310,20 +350,11 @@ __global__ void __launch_bounds__(kImageThreads, 2)
     }
   } else if (channel < p.results) {
     const int of = int(p.perChannel.quotient(uint32_t(channel)));
-    addAnyLines<T>(sums, first + of / 2 * 2, row * p.stride[0] - p.padding[0],
+    addAnyLines<T>(sums, bias, first + of / 2 * 2, row * p.stride[0] - p.padding[0],
                    column * stride - p.padding[1], halfOf(of), w, p);
   }
-  const int windows = min(kStrip, p.columns - column), rows = min(p.warpRows, p.rows - row);
-  int64_t to = (int64_t(image) * p.rows + row) * p.columns + column;
-#pragma unroll 1
-  for (int i = 0; i < rows; ++i, to += p.columns) {
-    storeStrip<T>(sums[0], bias, to, windows, channel, p);
-#pragma unroll
-    for (int next = 1; next < kMaxRows; ++next)
-#pragma unroll
-      for (int window = 0; window < kStrip; ++window)
-        sums[next - 1][window] = sums[next][window];
-  }
+  storeRows<T>(sums, (int64_t(image) * p.rows + row) * p.columns + column,
+               min(p.warpRows, p.rows - row), min(kStrip, p.columns - column), channel, p);
 }
 
 template <class T>
