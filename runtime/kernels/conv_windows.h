@@ -9,13 +9,16 @@
 namespace cgc {
 
 /// Window (h, w) of an image [height, width, channels] has the pixels from (h, w) * stride -
-/// padding on, `dilation` apart. Pixels outside of the image are zeros. Each member is of {height,
-/// width}.
+/// padding on, `dilation` apart; if it is negative, they go back from there. Pixels outside of the
+/// image are zeros. Each member is of {height, width}.
 struct ConvWindows {
   std::array<int64_t, 2> kernel, stride, padding, dilation;
   std::array<int64_t, 2> result; ///< Windows of an image.
 
   bool operator==(const ConvWindows &) const = default;
+
+  /// The first pixel of a window, counted from the one that is nearest to the image's beginning.
+  int64_t firstPixel(size_t i) const { return dilation[i] < 0 ? (1 - kernel[i]) * dilation[i] : 0; }
 
   /// The numbers of a launch, of which the windows are the last ten.
   static ConvWindows of(std::span<const int64_t> ints) {

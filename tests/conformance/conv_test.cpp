@@ -86,8 +86,8 @@ protected:
 };
 CGC_ON_ALL_EXECUTORS(Conv);
 
-/// Strides, dilation, borders on one side alone, groups of fewer than 64 channels, windows that lie
-/// outside of the image, and one pixel.
+/// Strides, dilation, also a negative one, borders on one side alone, groups of fewer than 64
+/// channels, windows that lie outside of the image, and one pixel.
 TEST_P(Conv, OddGeometries) {
   const Geometry geometries[] = {
       geometryOf(2, {9, 7}, 64, 72, {3, 3}, {1, 1}, {1, 1}, {1, 1}),
@@ -99,6 +99,10 @@ TEST_P(Conv, OddGeometries) {
       geometryOf(2, {3, 5}, 16, 24, {7, 7}, {1, 1}, {3, 3}, {1, 1}),
       geometryOf(1, {1, 1}, 8, 8, {3, 3}, {1, 1}, {4, 4}, {3, 3}),
       geometryOf(1, {24, 20}, 72, 64, {4, 4}, {4, 2}, {0, 1}, {2, 1}),
+      // The gradients of images: windows that go back from their first pixel.
+      geometryOf(2, {9, 7}, 64, 72, {3, 3}, {1, 1}, {-1, -1}, {-1, -1}),
+      geometryOf(1, {5, 6}, 40, 24, {3, 2}, {1, 1}, {-2, 0}, {-2, -1}),
+      geometryOf(2, {8, 9}, 16, 8, {1, 4}, {1, 1}, {-2, -5}, {-1, -2}),
   };
   for (const DType dtype : kHalves) {
     unsigned step = 0;

@@ -1,5 +1,5 @@
-// depthwise_conv, stem_conv and pool against double precision: odd geometries, every activation,
-// ceil mode, and NaN.
+// depthwise_conv, stem_conv, pool and pool_backward against double precision: odd geometries, every
+// activation, ceil mode, and NaN.
 #include "runtime/kernels/images/images.h"
 #include "tests/conformance/gemm_numbers.h"
 #include "tests/conformance/row_statistics_reference.h"
@@ -183,8 +183,66 @@ protected:
                        dtype, {c.images, c.windows.result[0], c.windows.result[1], c.channels})},
                    .ints = numbersOf({ints.begin(), ints.end()}, c.windows)})[0];
   }
+
+  /// Checks pool_backward against gradients that are added window by window.
+  void checkPoolBackward(DType dtype, const ImageCase &c, const PoolNumbers &numbers,
+                         const std::vector<double> &x) {
+    const std::vector<int64_t> sizes = {c.images, c.height, c.width, c.channels};
+    const ConvWindows &w = c.windows;
+    const HostTensor grad =
+        withRandom(emptyTensor(dtype, {c.images, w.result[0], w.result[1], c.channels}), 8);
+    const auto ints = numbers.ints();
+    const HostTensor dx = launch({.kernel = named("pool_backward", dtype),
+                                  .blocks = poolBlocks(uint64_t(c.elements())),
+                                  .threads = kImageThreads,
+                                  .reads = {tensor(dtype, sizes, x), grad},
+                                  .writes = {emptyTensor(dtype, sizes)},
+                                  .ints = numbersOf({ints.begin(), ints.end()}, w)})[0];
+    std::vector<double> sums(size_t(c.elements()));
+    for (uint64_t i = 0; i < grad.elements(); ++i) {
+      int64_t count = 0, place = -1;
+      forPixels(c, i, [&](int64_t v, int64_t u, int64_t) {
+        const int64_t at = elementAt(c, i, v, u);
+        ++count;
+        if (place < 0 || x[size_t(at)] > x[size_t(place)] || std::isnan(x[size_t(at)]))
+          place = at;
+      });
+      if (numbers.kind == int64_t(PoolKind::Max) && place >= 0)
+        sums[size_t(place)] += grad.at(i);
+      else if (numbers.kind != int64_t(PoolKind::Max))
+        forPixels(c, i, [&](int64_t v, int64_t u, int64_t) {
+          sums[size_t(elementAt(c, i, v, u))] += grad.at(i) / divisorOf(c, numbers, i, count);
+        });
+    }
+    expectNear(dx, [&](uint64_t i) { return sums[i]; }, 0, /*absolute=*/1e-6);
+  }
+
+  /// What the sum of the window of result `i`, with `count` pixels of the image, is divided by.
+  static double divisorOf(const ImageCase &c, const PoolNumbers &numbers, uint64_t i,
+                          int64_t count) {
+    const ConvWindows &w = c.windows;
+    // A window that the image's padding cuts off has fewer elements.
+    const auto extent = [&](int64_t at, int d, int64_t size) {
+      const int64_t begin = at * w.stride[d] - w.padding[d];
+      return double(std::min(begin + w.kernel[d], size + w.padding[d]) - begin);
+    };
+    const int64_t window = int64_t(i) / c.channels;
+    return numbers.divisor != 0         ? double(numbers.divisor)
+           : numbers.countsPadding != 0 ? extent(window / w.result[1] % w.result[0], 0, c.height) *
+                                              extent(window % w.result[1], 1, c.width)
+                                        : double(count);
+  }
 };
 CGC_ON_ALL_EXECUTORS(Images);
+
+const ImageCase kPools[] = {
+    caseOf(2, {9, 8}, 16, {2, 2}, {2, 2}, {0, 0}),
+    caseOf(1, {9, 8}, 7, {3, 2}, {2, 1}, {1, 1}),
+    caseOf(2, {8, 8}, 24, {3, 3}, {2, 2}, {1, 1}, {1, 1}, /*more=*/1),
+    caseOf(1, {5, 6}, 8, {5, 6}, {1, 1}, {0, 0}),
+    caseOf(2, {6, 7}, 8, {1, 1}, {2, 2}, {0, 0}),
+};
+constexpr PoolNumbers kPoolNumbers[] = {{0, 1, 0}, {0, 0, 0}, {0, 1, -3}, {1, 1, 0}};
 
 /// Of each form that the kernel has code for, and others; with strips that end in a row, channels
 /// that end in a group of 64, and windows outside of the image.
@@ -275,45 +333,41 @@ TEST_P(Images, ConvolutionsOfFewChannelsAndNaN) {
 }
 
 TEST_P(Images, AveragesAndMaximaOfWindows) {
-  const ImageCase cases[] = {
-      caseOf(2, {9, 8}, 16, {2, 2}, {2, 2}, {0, 0}),
-      caseOf(1, {9, 8}, 7, {3, 2}, {2, 1}, {1, 1}),
-      caseOf(2, {8, 8}, 24, {3, 3}, {2, 2}, {1, 1}, {1, 1}, /*more=*/1),
-      caseOf(1, {5, 6}, 8, {5, 6}, {1, 1}, {0, 0}),
-  };
   for (const DType dtype : kFloats)
-    for (const ImageCase &c : cases)
-      for (const PoolNumbers numbers : {PoolNumbers{0, 1, 0}, PoolNumbers{0, 0, 0},
-                                        PoolNumbers{0, 1, -3}, PoolNumbers{1, 1, 0}}) {
+    for (const ImageCase &c : kPools)
+      for (const PoolNumbers &numbers : kPoolNumbers) {
         const HostTensor x =
             withRandom(emptyTensor(dtype, {c.images, c.height, c.width, c.channels}), 5);
-        const ConvWindows &w = c.windows;
         expectNear(
             pool(dtype, c, x, numbers),
             [&](uint64_t i) {
-              double sum = 0, most = -INFINITY, count = 0;
+              double sum = 0, most = -INFINITY;
+              int64_t count = 0;
               forPixels(c, i, [&](int64_t v, int64_t u, int64_t) {
                 const double value = x.at(uint64_t(elementAt(c, i, v, u)));
                 sum += value;
                 most = std::max(most, value);
                 ++count;
               });
-              if (numbers.kind == int64_t(PoolKind::Max))
-                return most;
-              // A window that the image's padding cuts off has fewer elements.
-              const auto extent = [&](int64_t at, int d, int64_t size) {
-                const int64_t begin = at * w.stride[d] - w.padding[d];
-                return double(std::min(begin + w.kernel[d], size + w.padding[d]) - begin);
-              };
-              const int64_t window = int64_t(i) / c.channels;
-              const double all = extent(window / w.result[1] % w.result[0], 0, c.height) *
-                                 extent(window % w.result[1], 1, c.width);
-              return count == 0 ? 0.0
-                                : sum / (numbers.divisor != 0         ? double(numbers.divisor)
-                                         : numbers.countsPadding != 0 ? all
-                                                                      : count);
+              return numbers.kind == int64_t(PoolKind::Max) ? most
+                     : count == 0                           ? 0.0
+                                                            : sum / divisorOf(c, numbers, i, count);
             },
             0, /*absolute=*/1e-6);
+        if (HasFatalFailure())
+          return;
+      }
+}
+
+/// Of images with equal numbers, of which the first in a window gets the gradient of a maximum.
+TEST_P(Images, GradientsOfPools) {
+  for (const DType dtype : kFloats)
+    for (const ImageCase &c : kPools)
+      for (const PoolNumbers &numbers : kPoolNumbers) {
+        std::vector<double> x = test::numbers(dtype, c.elements(), 5);
+        for (double &value : x)
+          value = std::max(value, 0.0);
+        checkPoolBackward(dtype, c, numbers, x);
         if (HasFatalFailure())
           return;
       }
@@ -338,6 +392,7 @@ TEST_P(Images, PoolsOfNaNAndOfDilatedWindows) {
       else
         ASSERT_EQ(y.at(i), most) << "element " << i;
     }
+    checkPoolBackward(dtype, c, {1, 1, 0}, values);
   }
 }
 

@@ -2,6 +2,8 @@
 #include "runtime/kernels/gemm/gemm.h"
 #include "runtime/kernels/kernel_checks.h"
 
+#include <cstdlib>
+
 namespace cgc {
 
 Status checkConvOperands(const LaunchView &launch, DType dtype, const GemmTile &tile,
@@ -28,12 +30,13 @@ Status checkConvOperands(const LaunchView &launch, DType dtype, const GemmTile &
     const int64_t kernel = windows.kernel[i], stride = windows.stride[i],
                   padding = windows.padding[i], dilation = windows.dilation[i],
                   result = windows.result[i];
-    if (kernel < 1 || kernel > 256 || dilation < 1 || dilation > 256 || stride < 1 || stride > 8 ||
-        padding < 0 || padding > 127 || result < 1 || result > kMost)
+    if (kernel < 1 || kernel > 256 || dilation == 0 || dilation < -256 || dilation > 256 ||
+        stride < 1 || stride > 8 || padding < -127 || padding > 127 || result < 1 || result > kMost)
       return refuseLaunch("the windows are too large, too far apart, or empty");
-    reach[i] = (kernel - 1) * dilation;
-    map.lowerCorner[1 - i] = int(-padding);
-    map.upperCorner[1 - i] = int((result - 1) * stride - padding - (sizes[1 + i] - 1));
+    reach[i] = (kernel - 1) * std::abs(dilation);
+    const int64_t before = padding + windows.firstPixel(i);
+    map.lowerCorner[1 - i] = int(-before);
+    map.upperCorner[1 - i] = int((result - 1) * stride - before - (sizes[1 + i] - 1));
     map.steps[1 - i] = uint32_t(stride);
   }
   if (sizes[0] > m || sizes[0] * windows.result[0] * windows.result[1] != m ||

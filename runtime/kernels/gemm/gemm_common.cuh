@@ -25,7 +25,9 @@ struct Windows {
   Divider columns, rows; ///< Windows of an image, along x and y.
   Divider groups;        ///< Groups of kTileK channels of a pixel.
   Divider pixelsOfLine;  ///< Pixels of a window along x.
-  int strideX = 0, strideY = 0, paddingX = 0, paddingY = 0, dilationX = 0, dilationY = 0;
+  int strideX = 0, strideY = 0, dilationX = 0, dilationY = 0;
+  int beforeX = 0, beforeY = 0; ///< A window begins so many pixels before its place times stride.
+  int firstX = 0, firstY = 0;   ///< ConvWindows::firstPixel().
 };
 
 struct GemmMaps {
@@ -55,8 +57,8 @@ __device__ __forceinline__ RowOrigin<kForm> rowOrigin(const GemmParameters<T> &p
   if constexpr (kForm == GemmForm::Conv) {
     const Windows &w = p.windows;
     const uint32_t line = w.columns.quotient(uint32_t(m)), image = w.rows.quotient(line);
-    return {int(uint32_t(m) - line * w.columns.divisor) * w.strideX - w.paddingX,
-            int(line - image * w.rows.divisor) * w.strideY - w.paddingY, int(image)};
+    return {int(uint32_t(m) - line * w.columns.divisor) * w.strideX - w.beforeX,
+            int(line - image * w.rows.divisor) * w.strideY - w.beforeY, int(image)};
   } else {
     return {m};
   }
@@ -70,7 +72,8 @@ struct ConvStep {
 __device__ __forceinline__ ConvStep convStep(const Windows &w, int step) {
   const uint32_t pixel = w.groups.quotient(uint32_t(step)), line = w.pixelsOfLine.quotient(pixel);
   return {int(uint32_t(step) - pixel * w.groups.divisor) * int(kGemmTileK), int(pixel),
-          int(pixel - line * w.pixelsOfLine.divisor) * w.dilationX, int(line) * w.dilationY};
+          w.firstX + int(pixel - line * w.pixelsOfLine.divisor) * w.dilationX,
+          w.firstY + int(line) * w.dilationY};
 }
 
 /// Loads the K step `step` of the rows of X from `origin` on, a box of them. With `ranks`: to these
@@ -171,10 +174,12 @@ Result<GemmParameters<T>> gemmParameters(const LaunchView &launch, const LaunchA
                  .pixelsOfLine = divider(windows.kernel[1]),
                  .strideX = int(windows.stride[1]),
                  .strideY = int(windows.stride[0]),
-                 .paddingX = int(windows.padding[1]),
-                 .paddingY = int(windows.padding[0]),
                  .dilationX = int(windows.dilation[1]),
-                 .dilationY = int(windows.dilation[0])};
+                 .dilationY = int(windows.dilation[0]),
+                 .beforeX = int(windows.padding[1] + windows.firstPixel(1)),
+                 .beforeY = int(windows.padding[0] + windows.firstPixel(0)),
+                 .firstX = int(windows.firstPixel(1)),
+                 .firstY = int(windows.firstPixel(0))};
   } else {
     CGC_ASSIGN_OR_RETURN(p.x, tensorMap(at.reads[kGemmX], dtype, l.x));
   }

@@ -1,4 +1,4 @@
-// Checks launches of depthwise_conv_*, stem_conv_* and pool_*.
+// Checks launches of depthwise_conv_*, stem_conv_*, pool_* and pool_backward_*.
 #include "runtime/kernels/images/images.h"
 
 #include "runtime/kernels/kernel_checks.h"
@@ -6,10 +6,11 @@
 namespace cgc {
 namespace {
 
-/// The images and windows of a launch whose result has `results` channels, by default as many as
-/// the images.
-Result<ImageLaunch> imagesOf(const LaunchView &launch, DType dtype, int64_t results = 0) {
-  const OperandView &image = launch.reads[0], &y = launch.writes[0];
+/// The images and windows of a launch, of which `y` has the results, with `results` channels, by
+/// default as many as the images.
+Result<ImageLaunch> imagesOf(const LaunchView &launch, const OperandView &y, DType dtype,
+                             int64_t results = 0) {
+  const OperandView &image = launch.reads[0];
   if (!image.isPresent() || image.dtype != dtype || image.sizes.size() != 4 ||
       elementsOf(image) == 0 || elementsOf(image) > INT32_MAX)
     return refuseLaunch("the images have to be [images, height, width, channels], of up to 2^31 "
@@ -28,15 +29,17 @@ Result<ImageLaunch> imagesOf(const LaunchView &launch, DType dtype, int64_t resu
   const auto channels = uint64_t(results != 0 ? results : image.sizes[3]);
   if (windowsOfAll > INT32_MAX || channels > INT32_MAX || windowsOfAll * channels > INT32_MAX ||
       !isDenseOf(y, dtype, windowsOfAll * channels))
-    return refuseLaunch("y has to be dense, [images, windows, channels], of up to 2^31 elements");
+    return refuseLaunch("the results have to be dense, [images, windows, channels], of up to 2^31 "
+                        "elements");
   return ImageLaunch{image.sizes[0], image.sizes[1], image.sizes[2], image.sizes[3], windows};
 }
 
 /// The same of dense images.
-Result<ImageLaunch> denseImagesOf(const LaunchView &launch, DType dtype, int64_t results = 0) {
+Result<ImageLaunch> denseImagesOf(const LaunchView &launch, const OperandView &y, DType dtype,
+                                  int64_t results = 0) {
   if (!launch.reads[0].strides.empty())
     return refuseLaunch("the images have to be dense, [images, height, width, channels]");
-  return imagesOf(launch, dtype, results);
+  return imagesOf(launch, y, dtype, results);
 }
 
 /// Whether the launch has this grid, whose y is within CUDA's limit, and this block along x.
@@ -63,7 +66,7 @@ Result<DepthwiseLaunch> checkDepthwise(const LaunchView &launch, DType dtype) {
     return refuseLaunch("w has to be [kernel height, kernel width, results], with an even number "
                         "of results");
   const int64_t results = w.sizes[2];
-  CGC_ASSIGN_OR_RETURN(const ImageLaunch images, denseImagesOf(launch, dtype, results));
+  CGC_ASSIGN_OR_RETURN(const ImageLaunch images, denseImagesOf(launch, y, dtype, results));
   const ConvWindows &windows = images.windows;
   const int64_t pixels = windows.kernel[0] * windows.kernel[1],
                 perChannel = results / images.channels;
@@ -98,7 +101,8 @@ Result<StemLaunch> checkStem(const LaunchView &launch, DType dtype) {
     return refuseLaunch("w has to be [results, kernel height, kernel width, channels], with a "
                         "multiple of 8 results");
   const int64_t results = w.sizes[0];
-  CGC_ASSIGN_OR_RETURN(const ImageLaunch images, imagesOf(launch, dtype, results));
+  CGC_ASSIGN_OR_RETURN(const ImageLaunch images,
+                       imagesOf(launch, launch.writes[0], dtype, results));
   const ConvWindows &windows = images.windows;
   const StemShape shape = StemShape::of(windows, images.channels);
   if (images.channels > kStemMaxK || shape.k > kStemMaxK ||
@@ -128,8 +132,11 @@ Result<StemLaunch> checkStem(const LaunchView &launch, DType dtype) {
   return checked;
 }
 
-Result<PoolLaunch> checkPool(const LaunchView &launch, DType dtype) {
-  CGC_ASSIGN_OR_RETURN(const ImageLaunch images, denseImagesOf(launch, dtype));
+namespace {
+
+/// The check of pool and pool_backward: `y` has the results of the windows, or their gradient.
+Result<PoolLaunch> poolOf(const LaunchView &launch, const OperandView &y, DType dtype) {
+  CGC_ASSIGN_OR_RETURN(const ImageLaunch images, denseImagesOf(launch, y, dtype));
   const PoolNumbers numbers = PoolNumbers::of(launch.ints);
   if (numbers.kind < 0 || numbers.kind > int64_t(PoolKind::Max) || numbers.countsPadding < 0 ||
       numbers.countsPadding > 1 || numbers.divisor < INT32_MIN || numbers.divisor > INT32_MAX)
@@ -138,9 +145,24 @@ Result<PoolLaunch> checkPool(const LaunchView &launch, DType dtype) {
       launch.grid[0] > UINT32_C(1) << 16)
     return refuseLaunch("the grid has to be {up to 65536, 1, 1}, the block {256, 1, 1}, without "
                         "shared memory");
-  const bool vectors = hasVectorRows(launch.reads[0], images.channels) &&
-                       hasVectorRows(launch.writes[0], images.channels);
+  const bool vectors =
+      hasVectorRows(launch.reads[0], images.channels) && hasVectorRows(y, images.channels);
   return PoolLaunch{images, numbers, vectors};
+}
+
+} // namespace
+
+Result<PoolLaunch> checkPool(const LaunchView &launch, DType dtype) {
+  return poolOf(launch, launch.writes[0], dtype);
+}
+
+Result<PoolLaunch> checkPoolBackward(const LaunchView &launch, DType dtype) {
+  const OperandView &dx = launch.writes[0];
+  CGC_ASSIGN_OR_RETURN(PoolLaunch pool, poolOf(launch, launch.reads[1], dtype));
+  if (!isDenseOf(dx, dtype, elementsOf(launch.reads[0])))
+    return refuseLaunch("dx has to be dense, of as many elements as the images");
+  pool.vectors &= hasVectorRows(dx, pool.channels);
+  return pool;
 }
 
 CGC_KERNEL_CHECK(depthwise_conv_f16, checkDepthwise, DType::F16)
@@ -148,5 +170,6 @@ CGC_KERNEL_CHECK(depthwise_conv_bf16, checkDepthwise, DType::BF16)
 CGC_KERNEL_CHECK(stem_conv_f16, checkStem, DType::F16)
 CGC_KERNEL_CHECK(stem_conv_bf16, checkStem, DType::BF16)
 CGC_FLOAT_KERNEL_CHECKS(pool, checkPool)
+CGC_FLOAT_KERNEL_CHECKS(pool_backward, checkPoolBackward)
 
 } // namespace cgc

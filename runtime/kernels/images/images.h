@@ -82,8 +82,8 @@ template <class Parameters> void setWindows(Parameters &p, const ConvWindows &w)
   }
 }
 
-/// CTAs of pool for a result of this many elements. The kernel is correct with any number, because
-/// it loops over the grid.
+/// CTAs of pool and pool_backward for a result of this many elements. The kernel is correct with
+/// any number, because it loops over the grid.
 constexpr uint32_t poolBlocks(uint64_t elements) {
   constexpr uint64_t kElements = uint64_t(kImageThreads) * 4;
   return static_cast<uint32_t>(
@@ -163,7 +163,7 @@ struct StemLaunch : ImageLaunch {
 Result<StemLaunch> checkStem(const LaunchView &launch, DType dtype);
 
 enum class PoolKind : uint8_t { Average, Max };
-/// The first numbers of a launch of pool, before the windows.
+/// The first numbers of a launch of pool or pool_backward, before the windows.
 struct PoolNumbers {
   int64_t kind;          ///< A PoolKind.
   int64_t countsPadding; ///< Whether an average counts the zeros of the padding.
@@ -172,11 +172,12 @@ struct PoolNumbers {
   static PoolNumbers of(std::span<const int64_t> ints) { return {ints[0], ints[1], ints[2]}; }
   std::array<int64_t, 3> ints() const { return {kind, countsPadding, divisor}; }
 };
-/// A checked launch of pool.
+/// A checked launch of pool or pool_backward.
 struct PoolLaunch : ImageLaunch {
   PoolNumbers numbers;
   bool vectors; ///< Channels are processed 16 bytes at a time.
 };
 Result<PoolLaunch> checkPool(const LaunchView &launch, DType dtype);
+Result<PoolLaunch> checkPoolBackward(const LaunchView &launch, DType dtype);
 
 } // namespace cgc

@@ -63,11 +63,14 @@ TEST(CheckImages, Conv) {
         {window(8, 5), count},
         {window(9, 7), count},
     };
-    for (const size_t i : {0, 1, 2, 3, 6, 7, 8, 9})
+    for (const size_t i : {0, 1, 2, 3, 8, 9})
       for (const int64_t bad : {int64_t(0), int64_t(-1), INT64_MAX})
         refusals.push_back({window(i, bad), extents});
     for (const size_t i : {4, 5})
-      for (const int64_t bad : {int64_t(-1), int64_t(128), INT64_MAX})
+      for (const int64_t bad : {int64_t(-128), int64_t(128), INT64_MIN, INT64_MAX})
+        refusals.push_back({window(i, bad), extents});
+    for (const size_t i : {6, 7})
+      for (const int64_t bad : {int64_t(0), int64_t(-257), INT64_MIN, INT64_MAX})
         refusals.push_back({window(i, bad), extents});
     refusals.push_back({window(2, 9), extents});
     // Pixels of a window may be 255 apart, and no more.
@@ -119,7 +122,7 @@ Launch pool() {
 std::vector<Refusal> refusalsOfImages() {
   const std::string images = "the images have to be",
                     extents = "have to be of up to 1024, and there has to be a window",
-                    y = "y has to be dense, [images, windows, channels]";
+                    y = "the results have to be dense, [images, windows, channels]";
   std::vector<Refusal> refusals = {
       {[](Launch &l) { l.reads[0] = {}; }, images},
       {[](Launch &l) { l.reads[0].sizes = {2, 8, 8 * 72}; }, images},
@@ -200,6 +203,24 @@ TEST(CheckImages, Pool) {
        })
     refusals.push_back(more);
   expectRefusals(pool(), refusals);
+}
+
+TEST(CheckImages, PoolBackward) {
+  Launch launch = pool();
+  launch.kernel = "pool_backward_f32";
+  launch.reads.push_back(launch.writes[0]);
+  launch.writes[0] = launch.reads[0];
+  expectRefusals(
+      launch,
+      {{[](Launch &l) { l.reads[0].strides = {4608, 72, 576, 1}; }, "images have to be dense"},
+       {[](Launch &l) { l.reads[1] = {}; }, "the results have to be dense"},
+       {[](Launch &l) { l.reads[1].sizes[1] = 3; }, "the results have to be dense"},
+       {[](Launch &l) { l.reads[1].dtype = DType::F16; }, "the results have to be dense"},
+       {[](Launch &l) { l.writes[0].sizes[1] = 7; }, "dx has to be dense"},
+       {[](Launch &l) { l.writes[0].strides = {4608, 72, 576, 1}; }, "dx has to be dense"},
+       {[](Launch &l) { l.ints[0] = 2; }, "there is no such pool"},
+       {[](Launch &l) { l.grid[0] = 0; }, "the grid has to be"},
+       {window(6, 0), "have to be of up to 1024"}});
 }
 
 } // namespace
