@@ -58,9 +58,9 @@ lines() {
   fi
 }
 lines runtime 37200
-lines ir 20300
-lines passes 14000
-lines backend 6950
+lines ir 20550
+lines passes 14200
+lines backend 7100
 lines frontend 8300
 lines driver 1850
 lines tuner 800

@@ -1,4 +1,4 @@
-// cgc.pool2d: one kernel on cuda.
+// cgc.pool2d and cgc.pool2d_backward: one kernel each on cuda.
 #include "backend/kernels.h"
 #include "backend/lowering.h"
 #include "backend/ops/lower_windows.h"
@@ -6,13 +6,13 @@
 #include "runtime/kernels/images/images.h"
 
 namespace cgc::backend {
+namespace {
 
-Result<bool> launchPool2d(const ir::Node &node, BucketBuilder &builder) {
-  const auto pool = *ir::CgcPool2dOp::of(node);
-  const Place image = builder.place(pool.input()), result = builder.allocate(*pool.result());
+/// The numbers of a launch for a pool, or its gradient, whose results have these sizes.
+template <class Op> std::vector<int64_t> numbersOf(const Op &pool, const ir::Dims &results) {
   const ConvWindows windows =
       convWindows(pool.kernelSize(), pool.stride().empty() ? pool.kernelSize() : pool.stride(),
-                  pool.padding(), pool.dilation(), result.sizes);
+                  pool.padding(), pool.dilation(), results);
   const PoolNumbers numbers{.kind =
                                 int64_t(pool.kind() == "max" ? PoolKind::Max : PoolKind::Average),
                             .countsPadding = pool.countsPadding(),
@@ -20,13 +20,34 @@ Result<bool> launchPool2d(const ir::Node &node, BucketBuilder &builder) {
   std::vector<int64_t> ints;
   std::ranges::copy(numbers.ints(), std::back_inserter(ints));
   std::ranges::copy(windows.ints(), std::back_inserter(ints));
-  return launch({.kernel = kernelNamed("pool", image.dtype),
+  return ints;
+}
+
+bool launchPool(llvm::StringRef kernel, std::vector<std::optional<Place>> reads,
+                const Place &result, std::vector<int64_t> ints, BucketBuilder &builder) {
+  return launch({.kernel = kernelNamed(kernel, result.dtype),
                  .blocks = poolBlocks(uint64_t(result.type().numElements())),
                  .threads = kImageThreads,
-                 .reads = {image},
+                 .reads = std::move(reads),
                  .writes = {result},
-                 .ints = ints},
+                 .ints = std::move(ints)},
                 builder);
+}
+
+} // namespace
+
+Result<bool> launchPool2d(const ir::Node &node, BucketBuilder &builder) {
+  const auto pool = *ir::CgcPool2dOp::of(node);
+  const Place result = builder.allocate(*pool.result());
+  return launchPool("pool", {builder.place(pool.input())}, result, numbersOf(pool, result.sizes),
+                    builder);
+}
+
+Result<bool> launchPool2dBackward(const ir::Node &node, BucketBuilder &builder) {
+  const auto pool = *ir::CgcPool2dBackwardOp::of(node);
+  const Place grad = densePlace(builder.place(pool.gradOut()), builder);
+  return launchPool("pool_backward", {builder.place(pool.input()), grad},
+                    builder.allocate(*pool.result()), numbersOf(pool, grad.sizes), builder);
 }
 
 } // namespace cgc::backend

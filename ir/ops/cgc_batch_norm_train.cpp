@@ -39,22 +39,23 @@ Status inferCgcBatchNormTrain(const InferArgs &args, rules::Results &results) {
 }
 
 Status backwardCgcBatchNormTrain(GradientBuilder &b) {
-  if (b.input("residual") || b.arg("relu") != Arg(false) || b.arg("channels_last") != Arg(false))
-    return rules::refuse("passes fuse and reorder after gradients are taken");
+  if (b.input("residual") || b.arg("relu") != Arg(false))
+    return rules::refuse("passes fuse after gradients are taken");
   for (unsigned i = 1; i < b.node().numResults(); ++i)
     if (b.grad(i))
       return rules::refuse(
           "the loss depends on the statistics of a batch; only the normalized input "
           "has a gradient");
-  Node *grads =
-      b.callNode(OpKind::CgcBatchNormBackward, {b.grad(), b.arg("input"), b.arg("weight"),
-                                                b.result(1), b.result(2), b.number("eps")});
+  Node *grads = b.callNode(OpKind::CgcBatchNormBackward,
+                           {b.grad(), b.arg("input"), b.arg("weight"), b.result(1), b.result(2),
+                            b.number("eps"), Arg(), false, b.arg("channels_last")});
   b.set("input", grads->result(0));
   if (b.input("weight")) {
     b.set("weight", grads->result(1));
     b.set("bias", grads->result(2));
   } else if (b.needs("bias")) {
-    const Dims others = rules::channelsOf(b.grad()->tensor()).others;
+    const Dims others =
+        rules::channelsOf(b.grad()->tensor(), b.args().boolean("channels_last")).others;
     b.set("bias", b.sum(b.grad(), others, /*keepDim=*/false));
   }
   return Status::ok();

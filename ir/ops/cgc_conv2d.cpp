@@ -1,7 +1,9 @@
 // cgc.conv2d: convolution of images with dense channels, with a residual and an activation.
+#include "ir/ops/batch_rules.h"
+#include "ir/ops/convolution_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/linear_rules.h"
 #include "ir/ops/row_statistics_rules.h"
-#include "ir/ops/window_rules.h"
 
 namespace cgc::ir {
 namespace {
@@ -11,33 +13,39 @@ Status inferCgcConv2d(const InferArgs &args, rules::Results &results) {
   if (input.rank() != 4 || !isFloating(input.dtype))
     return rules::mismatch("input", "[N, H, W, C] of a floating dtype", input);
   CGC_TRY(rules::sameDType(args, "input", {"weight", "bias", "residual"}));
-  const int64_t groups = args.integer("groups"), channels = input.sizes[3];
-  if (groups < 1 || channels < 1 || channels % groups != 0)
-    return rules::mismatch("groups", "a divisor of " + llvm::Twine(channels) + " channels", groups);
-  if (weight.rank() != 4 || weight.numElements() == 0 || weight.sizes[3] != channels / groups ||
-      weight.sizes[0] % groups != 0)
-    return rules::mismatch("weight",
-                           "[O, KH, KW, " + llvm::Twine(channels / groups) +
-                               "], with a multiple of " + llvm::Twine(groups) + " for O",
-                           weight);
   CGC_TRY(rules::checkActivation(args));
-  CGC_ASSIGN_OR_RETURN(const Dims stride, rules::extents(args, "stride", 2, 1));
-  CGC_ASSIGN_OR_RETURN(const Dims padding, rules::extents(args, "padding", 2, 0));
-  CGC_ASSIGN_OR_RETURN(const Dims dilation, rules::extents(args, "dilation", 2, 1));
-  Dims sizes = {input.sizes[0]};
-  for (unsigned i = 0; i < 2; ++i) {
-    CGC_ASSIGN_OR_RETURN(const int64_t count,
-                         rules::windowCount("input", input.sizes[1 + i], weight.sizes[1 + i],
-                                            stride[i], padding[i], dilation[i], false));
-    sizes.push_back(count);
-  }
-  sizes.push_back(weight.sizes[0]);
+  CGC_ASSIGN_OR_RETURN(const Dims sizes,
+                       rules::imageConvolutionSizes(args, input.sizes, weight.sizes));
   if (!args.isNone("bias") && args.tensor("bias").sizes != Dims{weight.sizes[0]})
     return rules::mismatch("bias", "[" + llvm::Twine(weight.sizes[0]) + "]", args.tensor("bias"));
   if (!args.isNone("residual") && args.tensor("residual").sizes != sizes)
     return rules::mismatch("residual", rules::toString(sizes), args.tensor("residual"));
   CGC_TRY(rules::addDense(results, input.dtype, sizes));
   return rules::addRowStatistics(args, results);
+}
+
+Status backwardCgcConv2d(GradientBuilder &b) {
+  if (b.input("residual") || b.arg("activation") != Arg("none") ||
+      b.arg("row_statistics") != Arg(false))
+    return rules::refuse("passes fuse residuals, activations and statistics after gradients are "
+                         "taken");
+  const Dims image = b.input("input")->tensor().sizes, weight = b.input("weight")->tensor().sizes;
+  const auto sizes = [](const Dims &of) { return Arg::ints(Dims{of[1], of[2]}); };
+  const auto pair = [&](llvm::StringRef name) {
+    const Dims of = b.args().ints(name);
+    return Arg::ints(Dims{of.front(), of.back()});
+  };
+  b.set("bias", b.grad());
+  if (b.needs("input"))
+    b.set("input", b.call(OpKind::CgcConv2dInputGradient,
+                          {b.grad(), b.arg("weight"), sizes(image), pair("stride"), pair("padding"),
+                           pair("dilation"), b.arg("groups")}));
+  if (b.needs("weight"))
+    b.set("weight",
+          b.call(OpKind::CgcConv2dWeightGradient,
+                 {b.grad(), b.arg("input"), sizes(weight), pair("stride"), pair("padding"),
+                  pair("dilation"), b.arg("groups"), b.grad()->tensor().dtype}));
+  return Status::ok();
 }
 
 Result<Values> defineCgcConv2d(OpBuilder &b) {
@@ -64,6 +72,7 @@ const OpDef defs::CgcConv2d = {
               "dilation=[1,1], int groups=1, bool row_statistics=false) -> (Tensor, Tensor?)",
     .traits = kPure | kGemm,
     .infer = inferCgcConv2d,
+    .gradient = backwardCgcConv2d,
     .decompose = defineCgcConv2d,
     .doc = "activation(convolution of input [N, H, W, C] with weight [O, KH, KW, C / groups], plus "
            "bias [O], plus residual [N, OH, OW, O]): [N, OH, OW, O]. Stride, padding and dilation "

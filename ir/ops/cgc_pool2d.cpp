@@ -1,35 +1,21 @@
 // cgc.pool2d: average and maximum pooling of images with dense channels.
-#include "ir/op_builder.h"
 #include "ir/ops/batch_rules.h"
+#include "ir/ops/gradient_rules.h"
 #include "ir/ops/window_rules.h"
 
 namespace cgc::ir {
 namespace {
 
 Status inferCgcPool2d(const InferArgs &args, rules::Results &results) {
-  const TensorType &input = args.tensor("input");
-  if (input.rank() != 4 || !isFloating(input.dtype) || input.sizes[3] < 1)
-    return rules::mismatch("input", "[N, H, W, C] of a floating dtype", input);
-  const llvm::StringRef kind = args.str("kind");
-  if (kind != "average" && kind != "max")
-    return rules::refuse("expected 'kind' to be average or max, got \"" + kind + "\"");
-  if (!args.isNone("divisor") && args.integer("divisor") == 0)
-    return rules::mismatch("divisor", "other than 0", 0);
-  CGC_ASSIGN_OR_RETURN(const rules::PoolWindows windows, rules::poolWindows(args, 2));
-  CGC_ASSIGN_OR_RETURN(const Dims dilation, rules::extents(args, "dilation", 2, 1));
-  if (kind == "average" && dilation != Dims{1, 1})
-    return rules::refuse("expected 'dilation' to be [1,1] for an average, got " +
-                         rules::toString(dilation));
-  Dims sizes = {input.sizes[0]};
-  for (unsigned i = 0; i < 2; ++i) {
-    CGC_ASSIGN_OR_RETURN(const int64_t count,
-                         rules::windowCount("input", input.sizes[1 + i], windows.kernel[i],
-                                            windows.stride[i], windows.padding[i], dilation[i],
-                                            args.boolean("ceil_mode")));
-    sizes.push_back(count);
-  }
-  sizes.push_back(input.sizes[3]);
-  return rules::addDense(results, input.dtype, sizes);
+  CGC_ASSIGN_OR_RETURN(const Dims sizes, rules::imagePoolSizes(args));
+  return rules::addDense(results, args.tensor("input").dtype, sizes);
+}
+
+Status backwardCgcPool2d(GradientBuilder &b) {
+  std::vector<Arg> args = b.node().args().vec();
+  args.insert(args.begin(), b.grad());
+  b.set("input", b.callNode(OpKind::CgcPool2dBackward, std::move(args))->result());
+  return Status::ok();
 }
 
 Result<Values> defineCgcPool2d(OpBuilder &b) {
@@ -59,6 +45,7 @@ const OpDef defs::CgcPool2d = {
               .add(call.args["input"], batch::leading(call.args.tensor("input"), 1))
               .state();
         },
+    .gradient = backwardCgcPool2d,
     .decompose = defineCgcPool2d,
     .doc = "Averages or maxima (kind average or max) of windows of input [N, H, W, C]: [N, OH, OW, "
            "C]. The other arguments as in aten.avg_pool2d, which calls counts_padding "

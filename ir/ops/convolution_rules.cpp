@@ -94,6 +94,29 @@ Result<Dims> transposedConvolutionSizes(const InferArgs &args, unsigned spatial)
   return sizes;
 }
 
+Result<Dims> imageConvolutionSizes(const InferArgs &args, const Dims &images, const Dims &weight) {
+  CGC_ASSIGN_OR_RETURN(const Dims stride, extents(args, "stride", 2, 1));
+  CGC_ASSIGN_OR_RETURN(const Dims padding, extents(args, "padding", 2, 0));
+  CGC_ASSIGN_OR_RETURN(const Dims dilation, extents(args, "dilation", 2, 1));
+  const int64_t groups = args.integer("groups"), channels = images[3];
+  if (groups < 1 || channels < 1 || channels % groups != 0)
+    return mismatch("groups", "a divisor of " + llvm::Twine(channels) + " channels", groups);
+  if (weight.size() != 4 || llvm::is_contained(weight, 0) || weight[3] != channels / groups ||
+      weight[0] % groups != 0)
+    return refuse("expected the weight to be [O, KH, KW, " + llvm::Twine(channels / groups) +
+                  "], with a multiple of " + llvm::Twine(groups) + " for O, got " +
+                  toString(weight));
+  Dims sizes = {images[0]};
+  for (unsigned i = 0; i < 2; ++i) {
+    CGC_ASSIGN_OR_RETURN(const int64_t count,
+                         windowCount("input", images[1 + i], weight[1 + i], stride[i], padding[i],
+                                     dilation[i], false));
+    sizes.push_back(count);
+  }
+  sizes.push_back(weight[0]);
+  return sizes;
+}
+
 Status convolution(const InferArgs &args, Results &results, unsigned spatial) {
   CGC_ASSIGN_OR_RETURN(const Dims sizes, convolutionSizes(args, spatial));
   return addResult(args, results, sizes, spatial);

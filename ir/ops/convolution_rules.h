@@ -10,6 +10,9 @@ namespace cgc::ir::rules {
 Result<Dims> convolutionSizes(const InferArgs &args, unsigned spatial);
 /// Those of the adjoint of such a convolution: 'weight' [C, O / groups, ...].
 Result<Dims> transposedConvolutionSizes(const InferArgs &args, unsigned spatial);
+/// Those of the convolution of images [N, H, W, C] with `weight` [O, KH, KW, C / groups]: [N, OH,
+/// OW, O].
+Result<Dims> imageConvolutionSizes(const InferArgs &args, const Dims &images, const Dims &weight);
 /// Adds a result of convolutionSizes(); 'bias' [O].
 Status convolution(const InferArgs &args, Results &results, unsigned spatial);
 /// Adds a result of transposedConvolutionSizes(); 'bias' [O].

@@ -77,6 +77,31 @@ Status pool(const InferArgs &args, Results &results, unsigned spatial, const Dim
   return addDense(results, self.dtype, sizes);
 }
 
+Result<Dims> imagePoolSizes(const InferArgs &args) {
+  const TensorType &input = args.tensor("input");
+  if (input.rank() != 4 || !isFloating(input.dtype) || input.sizes[3] < 1)
+    return mismatch("input", "[N, H, W, C] of a floating dtype", input);
+  const llvm::StringRef kind = args.str("kind");
+  if (kind != "average" && kind != "max")
+    return refuse("expected 'kind' to be average or max, got \"" + kind + "\"");
+  if (!args.isNone("divisor") && args.integer("divisor") == 0)
+    return mismatch("divisor", "other than 0", 0);
+  CGC_ASSIGN_OR_RETURN(const PoolWindows windows, poolWindows(args, 2));
+  CGC_ASSIGN_OR_RETURN(const Dims dilation, extents(args, "dilation", 2, 1));
+  if (kind == "average" && dilation != Dims{1, 1})
+    return refuse("expected 'dilation' to be [1,1] for an average, got " + toString(dilation));
+  Dims sizes = {input.sizes[0]};
+  for (unsigned i = 0; i < 2; ++i) {
+    CGC_ASSIGN_OR_RETURN(const int64_t count,
+                         windowCount("input", input.sizes[1 + i], windows.kernel[i],
+                                     windows.stride[i], windows.padding[i], dilation[i],
+                                     args.boolean("ceil_mode")));
+    sizes.push_back(count);
+  }
+  sizes.push_back(input.sizes[3]);
+  return sizes;
+}
+
 Status adaptivePool(const InferArgs &args, Results &results, unsigned spatial) {
   const TensorType &self = args.tensor("self");
   if (self.rank() != spatial + 1 && self.rank() != spatial + 2)

@@ -40,6 +40,9 @@ template <unsigned kSpatial> Status averagePool(const InferArgs &args, Results &
     return mismatch("divisor_override", "other than 0", 0);
   return pool(args, results, kSpatial, Dims(kSpatial, 1));
 }
+/// The sizes [N, OH, OW, C] of the averages or maxima of 'input' [N, H, W, C], by the arguments of
+/// cgc.pool2d.
+Result<Dims> imagePoolSizes(const InferArgs &args);
 /// Adds the averages of 'self' over windows chosen such that its last `spatial` dimensions become
 /// 'output_size'.
 Status adaptivePool(const InferArgs &args, Results &results, unsigned spatial);
