@@ -67,6 +67,10 @@ Runs keepAttention(const Settings &) {
   return {Options{{"attention", "keep"}}};
 }
 
+Runs trainConvolutions(const Settings &) {
+  return {Options{{"mode", "train"}}};
+}
+
 Runs splitBatch(const Settings &settings) {
   return {Options{{"count", std::to_string(*settings.microBatches)}}};
 }
@@ -153,6 +157,8 @@ constexpr DefaultPass kTraining[] = {
      kMethod, kSelects, keepAttention},
     {"autocast", "before differentiate, so that gradients are cast, too", kMethod, kAutocast,
      [](const Settings &s) { return convert(*s.autocast); }},
+    {"select-convolution", "after autocast, which narrows images, and before differentiate",
+     kMethod, kSelects, trainConvolutions},
     {"cse", "merges what passes made twice, whose gradients would be taken twice", kMethod},
     // The gradients and what becomes of them.
     {"micro-batches", "before differentiate, which takes the gradients of the whole loss",

@@ -22,6 +22,7 @@ constexpr int64_t kChannelMultiple = 8;
 /// largest stride and dilation with which the pixels that its CTAs read fit into shared memory.
 constexpr int64_t kStemMaxProducts = 256, kStemMaxStep = 2;
 
+const Arg kOnes = Arg::ints(Dims{1, 1});
 const Dims kChannelsLast = {0, 2, 3, 1}, kChannelsSecond = {0, 3, 1, 2};
 /// Of a weight with one channel: as its kernel reads it, and back with the channels last.
 const Dims kResultsLast = {2, 3, 1, 0}, kResultsFirst = {3, 0, 1, 2};
@@ -83,10 +84,9 @@ void replaceByImage(Node &node, Value *image, PatternRewriter &rewriter) {
   replaceAllUsesWith(rewriter, node.result(), result);
 }
 
-bool selectConvolution(Node &node, PatternRewriter &rewriter) {
-  auto conv = ir::Conv2dOp::of(node);
-  if (!conv)
-    return false;
+/// Replaces the convolution `node` by one of an image with the channels last.
+bool replaceConvolution(Node &node, PatternRewriter &rewriter) {
+  const auto conv = ir::Conv2dOp::of(node);
   Value *image = conv->input(), *weight = conv->weight();
   const ir::TensorType &type = image->tensor();
   const Dims &kernel = weight->tensor().sizes;
@@ -94,13 +94,6 @@ bool selectConvolution(Node &node, PatternRewriter &rewriter) {
     return rewriter.notifyMatchFailure(node, "the image has no batch dimension");
   if (dtypeSize(type.dtype) != 2)
     return rewriter.notifyMatchFailure(node, "the image is not of 16-bit floats");
-  if (!dependsOnParametersOnly(weight))
-    return rewriter.notifyMatchFailure(node, "the weight is not a parameter");
-  const bool isPointwise = kernel[2] == 1 && kernel[3] == 1;
-  if (type.isContiguous() && !isPointwise && isPair(conv->stride(), kernel[2], kernel[3]) &&
-      hasPlainWindows(*conv))
-    return rewriter.notifyMatchFailure(node, "select-patches takes windows that do not overlap");
-
   const ImageBuilder create(node, rewriter);
   const bool stem = isStem(*conv), isDepthwise = conv->groups() > 1 && kernel[1] == 1;
   const int64_t zeros = conv->groups() == 1 && !stem
@@ -114,6 +107,66 @@ bool selectConvolution(Node &node, PatternRewriter &rewriter) {
                          {input, filters, node.arg("bias"), Arg(), "none", node.arg("stride"),
                           node.arg("padding"), node.arg("dilation"), node.arg("groups"), false});
   replaceByImage(node, result, rewriter);
+  return true;
+}
+
+bool selectConvolution(Node &node, PatternRewriter &rewriter) {
+  const auto conv = ir::Conv2dOp::of(node);
+  if (!conv)
+    return false;
+  const Dims &kernel = conv->weight()->tensor().sizes;
+  if (!dependsOnParametersOnly(conv->weight()))
+    return rewriter.notifyMatchFailure(node, "the weight is not a parameter");
+  const bool isPointwise = kernel[2] == 1 && kernel[3] == 1;
+  if (conv->input()->tensor().isContiguous() && !isPointwise &&
+      isPair(conv->stride(), kernel[2], kernel[3]) && hasPlainWindows(*conv))
+    return rewriter.notifyMatchFailure(node, "select-patches takes windows that do not overlap");
+  return replaceConvolution(node, rewriter);
+}
+
+/// In training a weight is a state, and select-patches has run.
+bool selectTrainedConvolution(Node &node, PatternRewriter &rewriter) {
+  return ir::Conv2dOp::of(node) && replaceConvolution(node, rewriter);
+}
+
+/// The image with dense channels that `value` is, with the channels second; null if it is none.
+Value *denseImage(Value *value) {
+  const auto permute = ir::PermuteOp::of(uncopied(value));
+  return permute && permute->dims() == kChannelsSecond &&
+                 !permute->result()->tensor().isContiguous()
+             ? permute->self()
+             : nullptr;
+}
+
+/// Batch normalization of images whose channels are dense.
+bool sinkBatchNormTrain(Node &node, PatternRewriter &rewriter) {
+  const auto norm = ir::CgcBatchNormTrainOp::of(node);
+  Value *image = norm && !norm->channelsLast() ? denseImage(norm->input()) : nullptr;
+  if (!image)
+    return false;
+  std::vector<Arg> args = node.args().vec();
+  args.front() = image;
+  args.back() = true;
+  Node *fresh = rewriter.create(OpKind::CgcBatchNormTrain, std::move(args), node, &node);
+  for (unsigned i = 1; i < node.numResults(); ++i)
+    replaceAllUsesWith(rewriter, node.result(i), fresh->result(i));
+  replaceByImage(node, fresh->result(), rewriter);
+  return true;
+}
+
+/// That by running statistics takes the pixels as rows.
+bool sinkBatchNorm(Node &node, PatternRewriter &rewriter) {
+  const auto norm = ir::BatchNormOp::of(node);
+  Value *image = norm ? denseImage(norm->input()) : nullptr;
+  if (!image)
+    return false;
+  const ImageBuilder create(node, rewriter);
+  const Dims sizes = image->tensor().sizes;
+  std::vector<Arg> args = node.args().vec();
+  args.front() =
+      create(OpKind::View, {image, Arg::ints(Dims{sizes[0] * sizes[1] * sizes[2], sizes[3]})});
+  Value *rows = create(OpKind::BatchNorm, std::move(args));
+  replaceByImage(node, create(OpKind::View, {rows, Arg::ints(sizes)}), rewriter);
   return true;
 }
 
@@ -132,7 +185,7 @@ bool selectPool(Node &node, PatternRewriter &rewriter) {
                            node.arg("kernel_size"),
                            node.arg("stride"),
                            node.arg("padding"),
-                           average ? Arg::ints(Dims{1, 1}) : node.arg("dilation"),
+                           average ? kOnes : node.arg("dilation"),
                            node.arg("ceil_mode"),
                            average ? node.arg("count_include_pad") : Arg(true),
                            average ? node.arg("divisor_override") : Arg()};
@@ -155,9 +208,9 @@ Value *withChannelsLast(Value *operand, const Dims &sizes, const ImageBuilder &c
   return create(OpKind::Permute, {operand, Arg::ints(kChannelsLast)});
 }
 
-/// A pointwise op on images whose channels are dense computes them as they lie.
+/// A pointwise op, or a cast, of images whose channels are dense computes them as they lie.
 bool sinkChannels(Node &node, PatternRewriter &rewriter) {
-  if (!hasTrait(node.op(), ir::kPointwise) || node.numResults() != 1)
+  if (!(hasTrait(node.op(), ir::kPointwise) || node.is(OpKind::To)) || node.numResults() != 1)
     return false;
   const ir::TensorType &type = node.result()->tensor();
   const auto isImage = [](const Arg &arg) {
@@ -188,8 +241,8 @@ bool sinkMean(Node &node, PatternRewriter &rewriter) {
   const auto pool = ir::AdaptiveAvgPool2dOp::of(node);
   if (!mean && !(pool && isPair(pool->outputSize(), 1, 1)))
     return false;
-  const auto permute = ir::PermuteOp::of(uncopied(node.arg("self").value()));
-  if (!permute || permute->dims() != kChannelsSecond || permute->result()->tensor().isContiguous())
+  Value *image = denseImage(node.arg("self").value());
+  if (!image)
     return false;
   Dims dims = mean && mean->dim() ? *mean->dim() : Dims{};
   for (int64_t &dim : dims)
@@ -199,8 +252,8 @@ bool sinkMean(Node &node, PatternRewriter &rewriter) {
     return rewriter.notifyMatchFailure(node, "it is not the mean of each channel");
   const ImageBuilder create(node, rewriter);
   const Arg keepdim = mean ? node.arg("keepdim") : Arg(true);
-  Value *result = create(OpKind::Mean, {permute->self(), Arg::ints(Dims{1, 2}), keepdim,
-                                        mean ? node.arg("dtype") : Arg()});
+  Value *result = create(OpKind::Mean,
+                         {image, Arg::ints(Dims{1, 2}), keepdim, mean ? node.arg("dtype") : Arg()});
   if (keepdim == Arg(true))
     result = create(OpKind::View, {result, Arg::ints(node.result()->tensor().sizes)});
   replaceAllUsesWith(rewriter, node.result(), result);
@@ -276,6 +329,24 @@ bool linearOfPointwise(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
+/// Pixels that are apart are averages of one, and then side by side.
+bool gatherPixels(Node &node, PatternRewriter &rewriter) {
+  const auto conv = ir::CgcConv2dOp::of(node);
+  if (!conv)
+    return false;
+  const Dims &kernel = conv->weight()->tensor().sizes;
+  if (kernel[1] != 1 || kernel[2] != 1 || conv->groups() != 1 || isPair(conv->stride(), 1, 1) ||
+      !isPair(conv->padding(), 0, 0))
+    return false;
+  const ImageBuilder create(node, rewriter);
+  std::vector<Arg> args = node.args().vec();
+  args.front() = create(OpKind::CgcPool2d, {conv->input(), "average", kOnes, node.arg("stride"),
+                                            Arg::ints(Dims{0, 0}), kOnes, false, true, Arg()});
+  args[*ir::opSchema(OpKind::CgcConv2d).find("stride")] = kOnes;
+  replaceAllUsesWith(rewriter, node.result(), create(OpKind::CgcConv2d, std::move(args)));
+  return true;
+}
+
 constexpr Pattern kSelectConvolutionPatterns[] = {
     CGC_PATTERN(selectConvolution),
     CGC_PATTERN(selectPool),
@@ -294,20 +365,52 @@ constexpr Pattern kPointwisePatterns[] = {
     CGC_PATTERN(dropIdentity),
 };
 
+/// Nothing is fused that has no gradient.
+constexpr Pattern kTrainingPatterns[] = {
+    CGC_PATTERN(selectTrainedConvolution), CGC_PATTERN(selectPool),   CGC_PATTERN(sinkBatchNorm),
+    CGC_PATTERN(sinkBatchNormTrain),       CGC_PATTERN(sinkChannels), CGC_PATTERN(sinkMean),
+    CGC_PATTERN(normalizeViews),           CGC_PATTERN(dropIdentity), CGC_PATTERN(dropCopy),
+};
+
+constexpr Pattern kTrainingPointwisePatterns[] = {
+    CGC_PATTERN(gatherPixels),
+    CGC_PATTERN(linearOfPointwise),
+    CGC_PATTERN(normalizeViews),
+    CGC_PATTERN(dropIdentity),
+};
+
 } // namespace
 
 /// Replaces convolutions of 16-bit images by cgc.conv2d, whose images have dense channels, with the
-/// residual and the activation that follow; then those of single pixels by a linear.
+/// residual and the activation that follow; then those of single pixels by a linear. With
+/// mode=train also batch normalization, and nothing that has no gradient.
 struct SelectConvolutionPass {
   static constexpr const char *name = "select-convolution";
   static constexpr bool explains = true;
+  /// Option: mode, infer (the default) or train.
+  static Result<SelectConvolutionPass> create(PassOptions &options);
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
+
+  bool trains = false;
 };
 
+Result<SelectConvolutionPass> SelectConvolutionPass::create(PassOptions &options) {
+  CGC_ASSIGN_OR_RETURN(const auto mode, options.takeOneOf("mode", {"infer", "train"}));
+  return SelectConvolutionPass{mode == "train"};
+}
+
 Result<Changed> SelectConvolutionPass::run(ir::Graph &graph, PassContext &context) const {
-  CGC_ASSIGN_OR_RETURN(const Changed selected,
-                       runPatterns(graph, kSelectConvolutionPatterns, context));
-  CGC_ASSIGN_OR_RETURN(const Changed pointwise, runPatterns(graph, kPointwisePatterns, context));
+  using Patterns = llvm::ArrayRef<Pattern>;
+  CGC_ASSIGN_OR_RETURN(
+      const Changed selected,
+      runPatterns(graph,
+                  trains ? Patterns(kTrainingPatterns) : Patterns(kSelectConvolutionPatterns),
+                  context));
+  CGC_ASSIGN_OR_RETURN(
+      const Changed pointwise,
+      runPatterns(graph,
+                  trains ? Patterns(kTrainingPointwisePatterns) : Patterns(kPointwisePatterns),
+                  context));
   return selected == Changed::Yes ? selected : pointwise;
 }
 

@@ -127,6 +127,41 @@ Value *widened(const Node &node) {
   return to->self();
 }
 
+/// Whether the elements of `node` are those of its first argument in another order or other sizes.
+bool isReordering(const Node &node) {
+  return node.kind() == ir::NodeKind::CallFunction &&
+         (node.is(OpKind::Permute) || node.is(OpKind::Reshape));
+}
+
+/// to(view(weight gradient), f32), in which the view orders the weight for the product, becomes
+/// view(to(weight gradient, f32)).
+bool widenBeforeView(Node &node, PatternRewriter &rewriter) {
+  const Value *view = widened(node), *value = view;
+  while (value && isReordering(*value->node()) && value->hasOneUser())
+    value = value->node()->args().front().value();
+  if (!value || value == view || !value->hasOneUser() ||
+      !(ir::CgcWeightGradientOp::of(value) || ir::CgcConv2dWeightGradientOp::of(value)))
+    return false;
+  std::vector<Arg> args = view->node()->args().vec();
+  args.front() =
+      rewriter.create(OpKind::To, {args.front().value(), DType::F32, Arg()}, node, &node)->result();
+  replaceAllUsesWith(rewriter, node.result(),
+                     rewriter.create(view->node()->op(), std::move(args), node, &node)->result());
+  return true;
+}
+
+/// to(conv2d_weight_gradient(...), f32) becomes conv2d_weight_gradient in f32.
+bool widenConvolutionGradient(Node &node, PatternRewriter &rewriter) {
+  const Value *value = widened(node);
+  if (!value || !ir::CgcConv2dWeightGradientOp::of(value))
+    return false;
+  std::vector<Arg> args = value->node()->args().vec();
+  args.back() = DType::F32;
+  Node *wide = rewriter.create(OpKind::CgcConv2dWeightGradient, std::move(args), node, &node);
+  replaceAllUsesWith(rewriter, node.result(), wide->result());
+  return true;
+}
+
 /// to(weight_gradient(...), f32) becomes weight_gradient in f32.
 bool widenWeightGradient(Node &node, PatternRewriter &rewriter) {
   const Value *value = widened(node);
@@ -161,8 +196,13 @@ bool widenSum(Node &node, PatternRewriter &rewriter) {
 }
 
 constexpr Pattern kSimplifyGradientsPatterns[] = {
-    CGC_PATTERN(joinParts),           CGC_PATTERN(joinViews), CGC_PATTERN(dropIdentity),
-    CGC_PATTERN(widenWeightGradient), CGC_PATTERN(widenSum),
+    CGC_PATTERN(joinParts),
+    CGC_PATTERN(joinViews),
+    CGC_PATTERN(dropIdentity),
+    CGC_PATTERN(widenBeforeView),
+    CGC_PATTERN(widenWeightGradient),
+    CGC_PATTERN(widenConvolutionGradient),
+    CGC_PATTERN(widenSum),
 };
 
 } // namespace

@@ -44,17 +44,17 @@ class TrainingStep {
 public:
   /// Compiles the step and gives it a context. `train` has the optimizer and more; without
   /// `batches` there is one bucket, of the sizes of the inputs. With `separate` each tensor has
-  /// memory of its own, which is poisoned.
+  /// memory of its own, which is poisoned. A step for cuda runs on the reference executor.
   void compile(const std::string &model, const std::vector<driver::InputSpec> &inputs,
                driver::TrainOptions train, const std::vector<int64_t> &batches = {},
-               bool separate = false) {
+               bool separate = false, DeviceKind target = DeviceKind::Cpu) {
     path_ = trainingModel(model);
     auto root = frontend::importTorchScript(path_, frontend::ImportFor::Training);
     ASSERT_TRUE(root.isOk()) << root.status().message();
     driver::CompileOptions options;
     options.inputs = inputs;
     options.batches = batches;
-    options.target = DeviceKind::Cpu;
+    options.target = target;
     options.libraryFolder = kLibraries;
     options.train = std::move(train);
     options.reusesMemory = !separate;
@@ -69,7 +69,10 @@ public:
     context_.reset();
     engine_.reset();
     plan_.emplace(*std::move(plan));
-    auto engine = Engine::create(*plan_, {.executor = {}, .device = 0, .providerPath = kLibraries});
+    EngineOptions engineOptions{.executor = {}, .device = 0, .providerPath = kLibraries};
+    if (target == DeviceKind::Cuda)
+      engineOptions.executor = ExecutorKind::Reference;
+    auto engine = Engine::create(*plan_, engineOptions);
     ASSERT_TRUE(engine.isOk()) << engine.status().message();
     engine_.emplace(*std::move(engine));
     auto context = Context::create(*engine_, {.poisonArena = separate});
