@@ -22,9 +22,11 @@ constexpr uint64_t kLargestMask = 16 << 20;
 
 using Data = std::shared_ptr<const ir::TensorData>;
 
-/// Returns true if an attention adds the result of `node` to its scores.
+/// Returns true if an attention adds the result of `node`, or a slice of it, to its scores.
 bool isMask(const ir::Node &node) {
   return llvm::any_of(node.result()->users(), [&](const ir::Node *user) {
+    if (user->is(ir::OpKind::Slice))
+      return isMask(*user);
     if (!user->is(ir::OpKind::CgcAttention))
       return false;
     const ir::Arg &mask = user->arg("attn_mask");

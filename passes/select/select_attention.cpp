@@ -219,8 +219,13 @@ bool selectMatmulAttention(Node &node, PatternRewriter &rewriter) {
     Value *addend = create(OpKind::View, {scores->addends[i].constant, Arg::ints(addendSizes[i])});
     mask = mask ? create(OpKind::Add, {addend, mask, 1}) : addend;
   }
-  if (mask) // `fold` folds dense tensors only.
+  if (mask && sizes[3] % 2 != 0 && dtypeSize(type.dtype) == 2) {
+    // Kernels read pairs of elements where each row begins at one.
+    mask = create(OpKind::ConstantPadNd, {mask, Arg::ints(ir::Dims{0, 1}), 0});
+    mask = create(OpKind::Slice, {mask, 3, 0, sizes[3], 1});
+  } else if (mask) { // `fold` folds dense tensors only.
     mask = create(OpKind::Contiguous, {mask});
+  }
   Value *key = create(OpKind::Permute, {keys, Arg::ints(ir::Dims{0, 1, 3, 2})});
   return replaceByAttention(node, {query, key, value, mask ? Arg(mask) : Arg(), false, 1.0},
                             rewriter);

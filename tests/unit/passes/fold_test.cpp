@@ -275,5 +275,27 @@ module @Root class="Root" {
               ElementsAre("aten.view", "aten.slice", "aten.view", "aten.slice", "aten.add"));
 }
 
+TEST(FoldTest, FoldsAMaskOfWhichAttentionReadsASlice) {
+  auto module = parse(R"(
+module @Root class="Root" {
+  param @row : f16[1,1,1,511]
+  param @column : f16[1,1,512,1]
+  graph @g(%q: f16[1,1,512,8], %k: f16[1,1,511,8]) {
+    %0 = get_attr @row : f16[1,1,1,511]
+    %1 = get_attr @column : f16[1,1,512,1]
+    %2 = aten.add(%0, %1) : f16[1,1,512,511]
+    %3 = aten.constant_pad_nd(%2) {pad=[0, 1]} : f16[1,1,512,512]
+    %4 = aten.slice(%3) {dim=3, start=0, end=511} : f16[1,1,512,511][262144,262144,512,1]
+    %5 = cgc.attention(%q, %k, %k, %4) {scale=1.0} : f16[1,512,8]
+    output %5
+  }
+})");
+  fill(*module);
+  FakeEvaluator evaluator;
+  PassContext context{.evaluator = &evaluator};
+  ASSERT_TRUE(FoldPass().run(*module->findGraph("g"), context).isOk());
+  EXPECT_THAT(evaluator.ops, ElementsAre("aten.add", "aten.constant_pad_nd"));
+}
+
 } // namespace
 } // namespace cgc::passes

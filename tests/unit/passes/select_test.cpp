@@ -171,6 +171,32 @@ TEST(SelectTest, ConstantsOfScoresAreAMask) {
   EXPECT_THAT(graph, Not(HasSubstr("aten.softmax")));
 }
 
+/// Kernels read pairs of its elements.
+TEST(SelectTest, RowsOfAMaskOfAnOddNumberOfKeysBeginAtPairs) {
+  for (const auto &[dtype, isPadded] : {std::pair("f16", true), {"f32", false}}) {
+    std::string text = R"(
+module @Root class="Root" {
+  param @mask : DTYPE[1,2,2,3]
+  graph @g(%q: DTYPE[6,2,2,8], %k: DTYPE[6,2,8,3], %v: DTYPE[6,2,3,8]) {
+    %mask = get_attr @mask : DTYPE[1,2,2,3]
+    %0 = aten.matmul(%q, %k) : DTYPE[6,2,2,3]
+    %1 = aten.add(%0, %mask) : DTYPE[6,2,2,3]
+    %2 = aten.softmax(%1) {dim=-1} : DTYPE[6,2,2,3]
+    %3 = aten.matmul(%2, %v) : DTYPE[6,2,2,8]
+    output %3
+  }
+})";
+    for (size_t at = 0; (at = text.find("DTYPE", at)) != std::string::npos;)
+      text.replace(at, 5, dtype);
+    auto module = parse(text);
+    setNumbers(*module, "mask", std::vector<double>(12));
+    ASSERT_TRUE(runPasses(*module, "select-attention").isOk());
+    const std::string graph = ir::toString(*module->findGraph("g"));
+    EXPECT_THAT(graph, HasSubstr("cgc.attention("));
+    EXPECT_EQ(llvm::StringRef(graph).contains(" : f16[1,2,2,3][16,8,4,1]"), isPadded) << graph;
+  }
+}
+
 /// A row of them would be NaN after a softmax, and 0 after attention.
 TEST(SelectTest, ConstantsOfScoresThatMayBeInfiniteStay) {
   for (const auto &[position, hidden] :
