@@ -18,8 +18,9 @@ struct AttentionCase {
   DType dtype;
   int64_t batch, heads, queries, keys, width;
   bool causal = false;
-  /// OfKeys: one mask for all queries and heads. Repeated: half as many as batches.
-  enum Mask { None, Full, OfKeys, Repeated } mask = None;
+  /// OfKeys: one mask for all queries and heads. Repeated: half as many as batches. Padded: rows of
+  /// an even number of elements, with one or two that are no keys.
+  enum Mask { None, Full, OfKeys, Repeated, Padded } mask = None;
   bool packed = true; ///< Heads are parts of packed projections; results are stored token by token.
   bool nanInLast = false; ///< All values of the last batch are NaN.
   /// Scores of four of five queries grow at every 48th key, by about this many powers of two.
@@ -110,17 +111,21 @@ struct AttentionProblem {
                                  {c.queries * c.heads * c.width, c.width, c.heads * c.width, 1})
                    : emptyTensor(c.dtype, sizes);
     const std::vector<int64_t> maskSizes = {c.batch, c.heads, c.queries, c.keys};
+    const int64_t pitch = c.mask == AttentionCase::Padded ? c.keys / 2 * 2 + 2 : c.keys;
     if (c.mask == AttentionCase::Full)
       mask = emptyTensor(c.dtype, maskSizes);
     else if (c.mask == AttentionCase::OfKeys)
       mask = emptyTensor(c.dtype, maskSizes, {c.keys, 0, 0, 1});
     else if (c.mask == AttentionCase::Repeated)
       mask = emptyTensor(c.dtype, {c.batch / 2, c.heads, c.queries, c.keys});
+    else if (c.mask == AttentionCase::Padded)
+      mask = emptyTensor(c.dtype, maskSizes,
+                         {c.heads * c.queries * pitch, c.queries * pitch, pitch, 1});
     if (mask) {
       // Hides some keys; in long rows the whole first chunk; the last key only with all others.
       std::vector<double> entries = values(mask->bytes.size() / dtypeSize(c.dtype), 4);
       for (size_t i = 0; i < entries.size(); ++i) {
-        const int64_t row = i / c.keys, key = i % c.keys;
+        const int64_t row = i / pitch, key = i % pitch;
         if ((key + 1 < c.keys && (key % 5 == 1 || (c.keys > 70 && key < 70))) ||
             c.hiddenRows == AttentionCase::AllRows ||
             (c.hiddenRows == AttentionCase::SomeRows && isSome(row)))
@@ -282,8 +287,8 @@ protected:
         for (const bool causal : {false, true})
           checkSome({dtype, 1, 2, queries, keys, width, causal}, suffix);
       for (const int64_t keys : {1, 77, 400})
-        for (const AttentionCase::Mask mask :
-             {AttentionCase::Full, AttentionCase::OfKeys, AttentionCase::Repeated})
+        for (const AttentionCase::Mask mask : {AttentionCase::Full, AttentionCase::OfKeys,
+                                               AttentionCase::Repeated, AttentionCase::Padded})
           for (const bool causal : {false, true})
             checkSome({dtype, 4, 2, 33, keys, width, causal, mask}, suffix);
       for (const int64_t keys : {3, 77, 130}) {

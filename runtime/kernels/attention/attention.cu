@@ -29,6 +29,9 @@ template <int kColumns> constexpr int kMostStages = int(attentionStages(INT32_MA
 template <int kColumns>
 constexpr bool kMissesEight = attentionColumns(kColumns - 16) == kColumns - 16;
 
+/// Whether the mask of a chunk is loaded while its keys arrive. Heads of 64 columns lack registers.
+template <int kColumns> constexpr bool kEarlyMask = kColumns != 64;
+
 template <class T, int kColumns, bool kTensorCopies>
 __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 1)
     attention(const __grid_constant__ AttentionParameters<T, kTensorCopies> p) {
@@ -100,6 +103,7 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
 
     float out[kColumns / 8][4] = {};
     float most[2] = {-INFINITY, -INFINITY}, sum[2] = {};
+    uint32_t masks[8][2]; // Of a chunk.
     // The end of the keys that any query of this warp attends to.
     const int seen = p.causal ? min(keys, firstQuery + int(kAttentionQueries)) : keys;
     // Attends to one chunk, of which `left` keys remain for this warp. `all`: the chunk is full.
@@ -109,8 +113,11 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
       const Tile k = keysOf(chunk), v = valuesOf(chunk);
       float scores[8][4];
       multiplyKeys<kAll, T>(scores, q, k, left, lane);
-      if (mask)
-        addMask<T>(p, mask, scores, chunk * kChunk, keys, row, column);
+      if (mask) {
+        if constexpr (!kEarlyMask<kColumns>)
+          loadMask<T>(p, mask, masks, chunk * kChunk, keys, row, column);
+        addMask<T>(p.scale, masks, scores);
+      }
       if (!kAll || (p.causal && chunk * kChunk + kChunk > firstQuery))
         excludeKeys<T>(p, scores, chunk * kChunk, keys, row, column);
       float factor[2];
@@ -144,9 +151,12 @@ __global__ void __launch_bounds__(kAttentionMaxWarps * 32, kColumns <= 64 ? 2 : 
       addValues<kAll, T>(out, scores, v, left, lane);
     };
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      waitPhase(&full[chunk % stages], chunk / stages & 1);
       const int left = seen - chunk * kChunk;
-      if (firstQuery < p.queries && left > 0 && chunk % p.splits == split) {
+      const bool attends = firstQuery < p.queries && left > 0 && chunk % p.splits == split;
+      if (kEarlyMask<kColumns> && mask && attends)
+        loadMask<T>(p, mask, masks, chunk * kChunk, keys, row, column);
+      waitPhase(&full[chunk % stages], chunk / stages & 1);
+      if (attends) {
         if (left >= kChunk)
           attend(std::true_type(), chunk, left);
         else

@@ -88,18 +88,39 @@ __device__ __forceinline__ float addendOf(__nv_bfloat16 mask) {
   return toFloat(mask);
 }
 
-/// Scales the scores of a chunk and adds the mask of a head.
+/// Loads the elements of a head's mask for a chunk: pairs of adjacent keys, of the lane's two rows.
+/// Those of keys from `keys` on are zeros.
 template <class T>
-__device__ __forceinline__ void addMask(const HeadsParameters<T> &p, const T *mask,
-                                        float (&scores)[8][4], int firstKey, int keys, int row,
-                                        int column) {
+__device__ __forceinline__ void loadMask(const HeadsParameters<T> &p, const T *mask,
+                                         uint32_t (&pairs)[8][2], int firstKey, int keys, int row,
+                                         int column) {
+  const auto *bits = reinterpret_cast<const uint16_t *>(mask) + firstKey + column;
+  const int left = keys - firstKey - column;
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const uint16_t *const line = bits + min(row + h * 8, p.queries - 1) * p.maskStrides.row;
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+      const bool hasBoth = n * 8 + 1 < left;
+      if (p.maskHasPairs && hasBoth)
+        pairs[n][h] = *reinterpret_cast<const uint32_t *>(line + n * 8);
+      else
+        pairs[n][h] =
+            (n * 8 < left ? line[n * 8] : 0) | (hasBoth ? uint32_t(line[n * 8 + 1]) << 16 : 0);
+    }
+  }
+}
+
+/// Scales the scores of a chunk and adds the mask.
+template <class T>
+__device__ __forceinline__ void addMask(float scale, const uint32_t (&pairs)[8][2],
+                                        float (&scores)[8][4]) {
 #pragma unroll
   for (int n = 0; n < 8; ++n)
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int key = firstKey + n * 8 + column + i % 2, query = row + i / 2 * 8;
-      if (key < keys && query < p.queries)
-        scores[n][i] = fmaf(scores[n][i], p.scale, addendOf(mask[query * p.maskStrides.row + key]));
+      const T element = reinterpret_cast<const T *>(&pairs[n][i / 2])[i % 2];
+      scores[n][i] = fmaf(scores[n][i], scale, addendOf(element));
     }
 }
 

@@ -43,9 +43,10 @@ Result<Heads> headsOf(const LaunchView &launch, DType dtype, int64_t columns) {
              v = strides(launch.reads[2], keys), out = strides(launch.writes[0], queries);
   const OperandView &added = launch.reads[3];
   const int64_t maskBatches = !added.sizes.empty() && added.sizes[0] > 0 ? added.sizes[0] : 1;
-  const auto mask = added.isPresent() ? headStridesOf(added, dtype, maskBatches, heads, queries,
-                                                      keys, /*vector=*/1)
-                                      : std::optional(HeadStrides{});
+  const auto maskStrides = [&](int64_t vector) {
+    return headStridesOf(added, dtype, maskBatches, heads, queries, keys, vector);
+  };
+  const auto mask = added.isPresent() ? maskStrides(1) : std::optional(HeadStrides{});
   if (attentionColumns(width) != columns || !q || !k || !v || !out || !mask ||
       batch % maskBatches != 0)
     return refuseLaunch("q, k, v and out [batch, heads, rows, width] and mask [mask batches, "
@@ -64,7 +65,8 @@ Result<Heads> headsOf(const LaunchView &launch, DType dtype, int64_t columns) {
                .v = *v,
                .mask = *mask,
                .out = *out,
-               .maskBatches = maskBatches};
+               .maskBatches = maskBatches,
+               .maskHasPairs = added.isPresent() && maskStrides(2)};
 }
 
 } // namespace cgc

@@ -16,7 +16,8 @@ template <class T> struct HeadsParameters {
   HeadStrides qStrides, kStrides, vStrides, maskStrides, outStrides;
   int queries, keys, width, maskBatches; ///< Batch b has the mask of b % maskBatches.
   float scale;
-  bool causal; ///< Query i attends to keys 0 to i.
+  bool causal;       ///< Query i attends to keys 0 to i.
+  bool maskHasPairs; ///< As Heads::maskHasPairs.
 };
 
 /// The mask of a head, of a launch with masks.
@@ -42,7 +43,8 @@ HeadsParameters<T> headsParameters(const LaunchAddresses &at, const Heads &heads
           .width = int(heads.width),
           .maskBatches = int(heads.maskBatches),
           .scale = static_cast<float>(heads.scale),
-          .causal = heads.causal};
+          .causal = heads.causal,
+          .maskHasPairs = heads.maskHasPairs};
 }
 
 } // namespace cgc

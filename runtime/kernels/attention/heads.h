@@ -46,6 +46,7 @@ struct Heads {
   double scale;
   HeadStrides q, k, v, mask, out;
   int64_t maskBatches;
+  bool maskHasPairs; ///< Each row of the mask begins at a multiple of two elements.
 };
 
 /// Checks and returns the arguments of a kernel for heads of `columns` columns (attentionColumns),
