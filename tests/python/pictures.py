@@ -3,7 +3,7 @@ import io
 import struct
 
 import numpy
-from PIL import Image, ImageCms
+from PIL import Image, ImageCms, ImageFile
 
 #: Samplings (horizontal, vertical) of the components of JPEG files: 4:1:1, 4:4:0, 4:1:0, 4:2:0 with one fine chroma, and others.
 SAMPLINGS = (((4, 1), (1, 1), (1, 1)), ((1, 2), (1, 1), (1, 1)), ((4, 2), (1, 1), (1, 1)), ((2, 2), (2, 2), (1, 1)),
@@ -26,6 +26,7 @@ def segments(jpeg):
 
 def encoded(image, format, **options):
     file = io.BytesIO()
+    ImageFile.MAXBLOCK = max(65536, 8 * image.width * image.height)  # Noise is larger than Pillow expects.
     image.save(file, format, **options)
     return file.getvalue()
 
@@ -171,7 +172,7 @@ KINDS = {
     "image HSV": lambda *a: noise(*a, "HSV"),
     "array": lambda *a: numpy.asarray(noise(*a, "RGB")),
 }
-#: Those that need few seconds where a picture has millions of pixels.
+#: Those that take little time for millions of pixels.
 FAST = [name for name in KINDS if name.startswith(("jpeg", "array", "bmp"))]
 
 
@@ -179,10 +180,10 @@ def pictures(count, seed=0, largest=(700, 700)):
     """(name, source) of `count` pictures, from 1 x 1 to `largest` (width, height), mostly small, of all aspect ratios."""
     for index in range(count):
         rng = numpy.random.default_rng([seed, index])
-        kinds = list(KINDS)
-        kind = kinds[index % len(kinds)]
         width, height = (int(edge ** rng.uniform(0, 1) + 0.5) for edge in largest)
         if index % 3 == 0:  # Near the sizes of models, and typical ones.
             width, height = (int(rng.choice([223, 224, 225, 256, 336, 384, 500, 640])) for _ in range(2))
             width, height = min(width, largest[0]), min(height, largest[1])
+        kinds = list(KINDS) if width * height < 4_000_000 else FAST
+        kind = kinds[index % len(kinds)]
         yield f"{index}: {kind} {width} x {height}", KINDS[kind](rng, width, height)
