@@ -1,10 +1,12 @@
 // cgc.conv2d_input_gradient and cgc.conv2d_weight_gradient. The gradient of images is a convolution
 // of that of the result, by one kernel on cuda for windows that the GEMM kernels take. Else
 // LibTorch computes the gradients; it reads and writes images with dense channels as they lie.
+#include "backend/kernels.h"
 #include "backend/lower_gemm.h"
 #include "backend/ops/converted.h"
 #include "backend/ops/lower_windows.h"
 #include "ir/op_views.h"
+#include "runtime/kernels/gemm/conv_weight_gradient.h"
 
 namespace cgc::backend {
 namespace {
@@ -94,6 +96,48 @@ ConvWindows reversed(ConvWindows windows, const ir::Dims &image) {
   return windows;
 }
 
+/// Launches the kernel for the gradient `result` of a weight, in f32. Returns false and adds
+/// nothing if it does not take the images.
+bool launchWeightGradient(const Place &grad, const Place &input, const ConvWindows &windows,
+                          const Place &result, BucketBuilder &builder) {
+  Place rows = grad; // [windows, results]
+  rows.sizes = {grad.type().numElements() / grad.sizes[3], grad.sizes[3]};
+  rows.strides = ir::contiguousStrides(rows.sizes);
+  const auto shape = WeightGradientShape::of(rows.sizes[0], rows.sizes[1],
+                                             result.sizes[1] * result.sizes[2], input.sizes[3]);
+  const int64_t splits = shape.splits(builder.multiprocessors());
+  Place parts = result;
+  if (splits > 1) {
+    ir::Dims sizes = {splits};
+    sizes.append(result.sizes.begin(), result.sizes.end());
+    parts = builder.temporary(DType::F32, sizes);
+  }
+  std::vector<int64_t> ints = {splits};
+  std::ranges::copy(windows.ints(), std::back_inserter(ints));
+  if (!grad.type().isContiguous() || dtypeSize(input.dtype) != 2 ||
+      !launch({.kernel = kernelNamed("conv_weight_gradient", input.dtype) +
+                         (shape.warpgroups == 1 ? "_64" : "_128"),
+               .blocks = uint64_t(shape.columnTiles),
+               .threads = shape.threads(),
+               .reads = {rows, input},
+               .writes = {parts},
+               .ints = std::move(ints),
+               .blocksY = uint32_t(shape.rowTiles),
+               .blocksZ = uint32_t(splits),
+               .sharedBytes = shape.sharedBytes()},
+              builder))
+    return false;
+  const bool isSummed =
+      splits == 1 || launch({.kernel = "sum_parts_f32",
+                             .blocks = sumPartsBlocks(uint64_t(result.type().numElements())),
+                             .threads = kSumPartsThreads,
+                             .reads = {parts},
+                             .writes = {result}},
+                            builder);
+  CGC_CHECK(isSummed && "the kernel takes the parts of a weight");
+  return true;
+}
+
 } // namespace
 
 Result<bool> launchConv2dInputGradient(const ir::Node &node, BucketBuilder &builder) {
@@ -122,12 +166,17 @@ Result<bool> launchConv2dInputGradient(const ir::Node &node, BucketBuilder &buil
 
 Result<bool> launchConv2dWeightGradient(const ir::Node &node, BucketBuilder &builder) {
   const auto op = *ir::CgcConv2dWeightGradientOp::of(node);
+  if (builder.target() == DeviceKind::Cpu)
+    return false; // The definition does not round to 16 bits first.
   const Place grad = builder.place(op.gradOut()), input = builder.place(op.input());
+  const ConvWindows windows = windowsOf(op, op.kernelSize(), grad.sizes);
+  if (op.groups() == 1 && op.dtype() == DType::F32 &&
+      launchWeightGradient(grad, input, windows, builder.allocate(*op.result()), builder))
+    return true;
   ConvertedResults results(builder);
   const Place result = results.add(*op.result(), input.dtype);
-  callConvolutionBackward(grad, input, anyWeight(input.dtype, result.sizes, builder),
-                          windowsOf(op, op.kernelSize(), grad.sizes), op.groups(), std::nullopt,
-                          result, builder);
+  callConvolutionBackward(grad, input, anyWeight(input.dtype, result.sizes, builder), windows,
+                          op.groups(), std::nullopt, result, builder);
   results.convert();
   return true;
 }

@@ -69,6 +69,25 @@ TEST(CudaRecords, AStepOfClipInF32HasOnlyProductsOfAttention) {
   EXPECT_THAT(libTorchCalls(plan), UnorderedElementsAre("aten::matmul"));
 }
 
+/// The weight of the first convolution has three channels. Batch norms are LibTorch's in evaluation
+/// alone.
+TEST(CudaRecords, AStepOfAResNetUnderAutocastHasOneOfLibTorch) {
+  for (const DType dtype : {DType::BF16, DType::F16}) {
+    const PlanData plan =
+        cudaStep("train_resnet18", {{"x", DType::F32, {8, 3, 64, 64}}, {"label", DType::I64, {8}}},
+                 "rule=sgd,lr=0.1,momentum=0.9", dtype);
+    int64_t calls = 0;
+    for (const LaunchRecord &record : plan.findEntry("step")->buckets.at(0).records)
+      if (std::holds_alternative<AtenCall>(record.op)) {
+        EXPECT_EQ(recordName(record), "aten::convolution_backward");
+        ++calls;
+      }
+    EXPECT_EQ(calls, 1);
+    EXPECT_THAT(libTorchCalls(plan),
+                UnorderedElementsAre("aten::convolution_backward", "aten::batch_norm"));
+  }
+}
+
 /// The forward pass, the loss, the gradients and the update. The step is counted in place.
 TEST(CudaRecords, AStepOfALinearCopiesNothing) {
   const PlanData plan = cudaStep(

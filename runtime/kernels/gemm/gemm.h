@@ -218,6 +218,10 @@ struct GemmLaunch {
   TensorMapShape y, residual; ///< Persistent kernels only; the residual only if there is one.
 };
 Result<GemmLaunch> checkGemm(const LaunchView &launch, DType dtype, const GemmTile &tile);
+/// conv.cpp: the map of the dense images that a kernel reads the windows of, in boxes of so many
+/// windows. Refuses images and windows beyond its limits.
+Result<ImageMapShape> convImageMap(const OperandView &image, DType dtype,
+                                   const ConvWindows &windows, int64_t boxPixels);
 /// conv.cpp: the part of it for the images and W of a launch of conv_*, whose map it sets.
 Status checkConvOperands(const LaunchView &launch, DType dtype, const GemmTile &tile,
                          GemmLaunch &checked);

@@ -52,13 +52,16 @@ template <> struct RowOrigin<GemmForm::Conv> {
   int x, y, image;
 };
 
+__device__ __forceinline__ RowOrigin<GemmForm::Conv> windowOrigin(const Windows &w, int m) {
+  const uint32_t line = w.columns.quotient(uint32_t(m)), image = w.rows.quotient(line);
+  return {int(uint32_t(m) - line * w.columns.divisor) * w.strideX - w.beforeX,
+          int(line - image * w.rows.divisor) * w.strideY - w.beforeY, int(image)};
+}
+
 template <GemmForm kForm, class T>
 __device__ __forceinline__ RowOrigin<kForm> rowOrigin(const GemmParameters<T> &p, int m) {
   if constexpr (kForm == GemmForm::Conv) {
-    const Windows &w = p.windows;
-    const uint32_t line = w.columns.quotient(uint32_t(m)), image = w.rows.quotient(line);
-    return {int(uint32_t(m) - line * w.columns.divisor) * w.strideX - w.beforeX,
-            int(line - image * w.rows.divisor) * w.strideY - w.beforeY, int(image)};
+    return windowOrigin(p.windows, m);
   } else {
     return {m};
   }
@@ -157,6 +160,23 @@ __device__ int mainloop(float (&accumulators)[kTileM / 2], Ring &ring, uint64_t 
   return last;
 }
 
+/// The windows of a checked launch over images with this many channels.
+inline Windows windowsOf(const ConvWindows &windows, int64_t channels) {
+  const auto divider = [](int64_t by) { return Divider(uint32_t(by)); };
+  return {.columns = divider(windows.result[1]),
+          .rows = divider(windows.result[0]),
+          .groups = divider(GemmTile::tilesOf(channels, kGemmTileK)),
+          .pixelsOfLine = divider(windows.kernel[1]),
+          .strideX = int(windows.stride[1]),
+          .strideY = int(windows.stride[0]),
+          .dilationX = int(windows.dilation[1]),
+          .dilationY = int(windows.dilation[0]),
+          .beforeX = int(windows.padding[1] + windows.firstPixel(1)),
+          .beforeY = int(windows.padding[0] + windows.firstPixel(0)),
+          .firstX = int(windows.firstPixel(1)),
+          .firstY = int(windows.firstPixel(0))};
+}
+
 /// The parameter of a checked launch, without the fields that only persistent kernels have.
 template <class T, GemmForm kForm>
 Result<GemmParameters<T>> gemmParameters(const LaunchView &launch, const LaunchAddresses &at,
@@ -166,20 +186,7 @@ Result<GemmParameters<T>> gemmParameters(const LaunchView &launch, const LaunchA
   CGC_ASSIGN_OR_RETURN(p.w, tensorMap(at.reads[kGemmW], dtype, l.w));
   if constexpr (kForm == GemmForm::Conv) {
     CGC_ASSIGN_OR_RETURN(p.x, imageMap(at.reads[kGemmX], dtype, l.image));
-    const ConvWindows windows = ConvWindows::of(launch.ints);
-    const auto divider = [](int64_t by) { return Divider(uint32_t(by)); };
-    p.windows = {.columns = divider(windows.result[1]),
-                 .rows = divider(windows.result[0]),
-                 .groups = divider(l.k / kGemmTileK / (windows.kernel[0] * windows.kernel[1])),
-                 .pixelsOfLine = divider(windows.kernel[1]),
-                 .strideX = int(windows.stride[1]),
-                 .strideY = int(windows.stride[0]),
-                 .dilationX = int(windows.dilation[1]),
-                 .dilationY = int(windows.dilation[0]),
-                 .beforeX = int(windows.padding[1] + windows.firstPixel(1)),
-                 .beforeY = int(windows.padding[0] + windows.firstPixel(0)),
-                 .firstX = int(windows.firstPixel(1)),
-                 .firstY = int(windows.firstPixel(0))};
+    p.windows = windowsOf(ConvWindows::of(launch.ints), int64_t(l.image.sizes[0]));
   } else {
     CGC_ASSIGN_OR_RETURN(p.x, tensorMap(at.reads[kGemmX], dtype, l.x));
   }

@@ -205,6 +205,13 @@ __device__ inline uint64_t tileDescriptor(const void *tile) {
   return uint64_t((sharedAddress(tile) & 0x3ffff) >> 4) | uint64_t(1) << 16 |
          uint64_t(1024 >> 4) << 32 | uint64_t(1) << 62;
 }
+/// The descriptor of tiles of 16 rows of 64 columns, each in TMA's 128-byte swizzle as
+/// tileDescriptor(), whose rows are those of K. They lie side by side, from tile to tile `bytes`
+/// apart: the leading byte offset. Adding 128 advances 16 rows.
+__device__ inline uint64_t columnsDescriptor(const void *tile, int bytes) {
+  return uint64_t((sharedAddress(tile) & 0x3ffff) >> 4) | uint64_t(bytes >> 4) << 16 |
+         uint64_t(1024 >> 4) << 32 | uint64_t(1) << 62;
+}
 /// The descriptor of the tile `bytes` after another one. It changes the low word only, so that the
 /// compiler keeps the high word an immediate.
 __device__ inline uint64_t descriptorAt(uint64_t descriptor, int bytes) {

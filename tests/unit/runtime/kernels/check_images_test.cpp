@@ -1,5 +1,6 @@
 // Checks of conv, depthwise_conv, stem_conv and pool refuse launches that would access memory
 // outside their tensors, or that TMA cannot describe. Needs no GPU.
+#include "runtime/kernels/gemm/conv_weight_gradient.h"
 #include "runtime/kernels/gemm/gemm.h"
 #include "runtime/kernels/images/images.h"
 #include "tests/unit/runtime/kernels/check_launch.h"
@@ -221,6 +222,62 @@ TEST(CheckImages, PoolBackward) {
        {[](Launch &l) { l.ints[0] = 2; }, "there is no such pool"},
        {[](Launch &l) { l.grid[0] = 0; }, "the grid has to be"},
        {window(6, 0), "have to be of up to 1024"}});
+}
+
+TEST(CheckImages, ConvWeightGradient) {
+  constexpr int64_t kResults = 136, kChannels = 72, kSplits = 1;
+  const auto shape = WeightGradientShape::of(64, kResults, 9, kChannels);
+  const Launch launch{.kernel = "conv_weight_gradient_f16_128",
+                      .grid = {uint32_t(shape.columnTiles), uint32_t(shape.rowTiles), 1},
+                      .block = {shape.threads(), 1, 1},
+                      .sharedBytes = shape.sharedBytes(),
+                      .reads = {{kAddress, {64, kResults}}, {kAddress, {2, 8, 8, kChannels}}},
+                      .writes = {{kAddress, {kSplits, kResults, 3, 3, kChannels}, {}, DType::F32}},
+                      .ints = withWindows({kSplits})};
+  std::vector<Refusal> refusals = {
+      {[](Launch &l) { l.reads[1] = {}; }, "x has to be dense"},
+      {[](Launch &l) { l.reads[1].sizes[3] = 68; }, "x has to be dense"},
+      {[](Launch &l) { l.reads[1].address += 8; }, "pixels at multiples of 16 bytes"},
+      {[](Launch &l) { l.reads[1].sizes[0] = 3; }, "a row for each of up to 2^30 windows"},
+      {[](Launch &l) { l.reads[0] = {}; }, "a multiple of 8 results"},
+      {[](Launch &l) { l.reads[0].sizes[1] = 132; }, "a multiple of 8 results"},
+      {[](Launch &l) { l.reads[0].sizes[1] = 64; }, "up to 64 results are for the kernel of 64"},
+      {[](Launch &l) { l.reads[0].strides = {1, 64}; }, "a row for each of up to 2^30 windows"},
+      {[](Launch &l) { l.reads[0].dtype = DType::BF16; }, "a row for each of up to 2^30 windows"},
+      {[](Launch &l) { l.reads[0].address += 8; }, "rows at multiples of 16 bytes"},
+      {[](Launch &l) { l.writes[0].sizes[0] = 2; }, "there have to be dense parts"},
+      {[](Launch &l) { l.writes[0].dtype = DType::F16; }, "there have to be dense parts"},
+      {[](Launch &l) { l.writes[0].address += 4; }, "there have to be dense parts"},
+      {[](Launch &l) { l.grid[0] += 1; }, "those of WeightGradientShape"},
+      {[](Launch &l) { l.grid[2] = 2; }, "those of WeightGradientShape"},
+      {[](Launch &l) { l.block[0] = 160; }, "those of WeightGradientShape"},
+      {[](Launch &l) { l.sharedBytes -= 16; }, "those of WeightGradientShape"},
+      {window(2, 9), "the windows are too large"},
+  };
+  for (const int64_t bad : {int64_t(0), int64_t(2), INT64_MAX})
+    refusals.push_back({[=](Launch &l) { l.ints[0] = bad; }, "there have to be dense parts"});
+  expectRefusals(launch, refusals);
+}
+
+TEST(CheckImages, SumParts) {
+  const Launch launch{.kernel = "sum_parts_f32",
+                      .grid = {uint32_t(sumPartsBlocks(1200)), 1, 1},
+                      .block = {kSumPartsThreads, 1, 1},
+                      .sharedBytes = 0,
+                      .reads = {{kAddress, {3, 1200}, {}, DType::F32}},
+                      .writes = {{kAddress, {1200}, {}, DType::F32}},
+                      .ints = {}};
+  const std::string parts = "parts have to be dense";
+  expectRefusals(launch, {{[](Launch &l) { l.reads[0] = {}; }, parts},
+                          {[](Launch &l) {
+                             l.reads[0].sizes[0] = 2;
+                             l.reads[0].sizes[1] = 1199;
+                           },
+                           parts},
+                          {[](Launch &l) { l.reads[0].dtype = DType::F16; }, parts},
+                          {[](Launch &l) { l.writes[0].sizes[0] = 1202; }, parts},
+                          {[](Launch &l) { l.writes[0].address += 8; }, parts},
+                          {[](Launch &l) { l.grid[0] = 1; }, "sumPartsBlocks()"}});
 }
 
 } // namespace
