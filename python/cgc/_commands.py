@@ -138,7 +138,7 @@ def add_session_options(parser: argparse.ArgumentParser) -> None:
 
 
 def session_options(given: argparse.Namespace) -> dict[str, Any]:
-    return {"device": given.device, "executor": given.executor}
+    return {"device": given.device, "executor": given.executor, "contexts": 2}
 
 
 @contextlib.contextmanager

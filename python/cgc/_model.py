@@ -12,13 +12,15 @@ import numpy
 
 from . import _folder, _tokenizer
 from ._errors import UsageError
-from .preprocess import Images, Preprocess
+from .preprocess import Preprocess
 
 if TYPE_CHECKING:
     from ._session import Session
 
 #: Rows that are preprocessed at a time where every bucket is smaller.
 _LEAST_ROWS = 16
+#: Batches of pictures at a time: one is preprocessed, one copied, one computed.
+_BATCHES = 3
 #: The least norm that a vector is divided by: the eps of torch.nn.functional.normalize.
 _LEAST_NORM = 1e-12
 
@@ -89,21 +91,23 @@ class Model:
         normalize: whether each vector is divided by its Euclidean norm.
         errors: what becomes of a picture that cannot be read. "raise": InputError, after all others are done. "return": its
             row is NaN, and the `errors` of the result has its message.
-        threads: that preprocess [the processors of this process]. They work ahead of the plan.
+        threads: that preprocess a batch [the processors of this process]. Three batches are worked on at a time: load the
+            model with contexts=2, so that a GPU copies one while it computes another.
         """
         entry, preprocess = self._entry("encode_image"), self.preprocess
         sources = [pictures] if _is_one(pictures) else list(pictures)
         failed: dict[int, str] = {}
-
-        def prepare(rows: slice) -> tuple[slice, Images]:
-            return rows, preprocess(sources[rows], dtype=entry.inputs[0].dtype, threads=threads)
-
         result = numpy.empty((len(sources), self.size), numpy.float32)
         step = _rows_of(entry)
-        slices = [slice(start, min(start + step, len(sources))) for start in range(0, len(sources), step)]
-        for rows, images in _ahead(prepare, slices):
-            result[rows] = self._run("encode_image", [images.pixels], normalize)
-            failed.update({rows.start + index: why for index, why in images.reasons.items()})
+
+        def encode(start: int) -> dict[int, str]:
+            images = preprocess(sources[start:start + step], dtype=entry.inputs[0].dtype, threads=threads)
+            result[start:start + step] = self._run("encode_image", [images.pixels], normalize)
+            return {start + index: why for index, why in images.reasons.items()}
+
+        with concurrent.futures.ThreadPoolExecutor(_BATCHES) as pool:
+            for reasons in pool.map(encode, range(0, len(sources), step)):
+                failed.update(reasons)
         return self._finished("picture", result, failed, errors)
 
     def encode_text(self, texts: str | Sequence[str], *, normalize: bool = True, errors: str = "raise") -> Vectors:
@@ -177,15 +181,3 @@ def _is_one(pictures: Any) -> bool:
 def _rows_of(entry: Any) -> int:
     """The number of rows that run at a time: those of the largest bucket."""
     return max(_LEAST_ROWS, *[bucket.batch or 1 for bucket in entry.buckets])
-
-
-def _ahead(function: Any, arguments: Sequence[Any]) -> Iterable[Any]:
-    """The results of the function, each computed by a thread while the caller works on the one before."""
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        following = None
-        for argument in arguments:
-            present, following = following, pool.submit(function, argument)
-            if present is not None:
-                yield present.result()
-        if following is not None:
-            yield following.result()

@@ -169,7 +169,7 @@ def _transform(path: Path) -> dict[str, Any]:
                          f"this model asks for size {size} and crop_size {crop}; preprocess with transformers and run the plan "
                          "with cgc.Session")
     cropped = [crop["height"], crop["width"]]
-    return {**settings, "size": cropped, "resize_mode": "shortest", **({} if cropped == [edge, edge] else {"resize": edge})}
+    return {**settings, "size": cropped, "resize_mode": "shortest", "edge": edge}
 
 
 def _captions(transformers: Any, path: Path, scratch: Path, model: Any) -> _Tower:

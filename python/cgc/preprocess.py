@@ -29,6 +29,8 @@ _RESIZE_MODES = ("shortest", "longest", "squash")
 _DEFAULTS: dict[str, Any] = {
     "size": 224, "mode": "RGB", "mean": (0.48145466, 0.4578275, 0.40821073), "std": (0.26862954, 0.26130258, 0.27577711),
     "interpolation": "bicubic", "resize_mode": "shortest", "fill_color": 0}
+#: What transformers' processors have besides.
+_EDGE = "edge"
 
 
 @dataclass(frozen=True)
@@ -54,14 +56,16 @@ class Preprocess:
         resize_mode: "shortest" resizes the shorter edge to `size` and crops the center, "longest" resizes the longer
             edge and pads, "squash" resizes both edges. "shortest" with two different edges is always bicubic.
         fill_color: the value of all channels beside a picture that is padded, 0 to 255.
+        edge: with "shortest", the length of the shorter edge after the resize, of which `size` is cropped as the processors of
+            transformers on Pillow do: offsets are rounded down. Not of open_clip; at least as long as both edges of `size`.
     Raises UsageError for other keys and values.
     """
 
     def __init__(self, config: Mapping[str, Any]):
         if not isinstance(config, Mapping):
             raise UsageError(f"the configuration is a {type(config).__name__}; give a mapping with keys of {_listed(_DEFAULTS)}")
-        if unknown := [key for key in config if key not in _DEFAULTS]:
-            raise UsageError(f"the configuration has the key {unknown[0]!r}; it may have {_listed(_DEFAULTS)}")
+        if unknown := [key for key in config if key not in _DEFAULTS and key != _EDGE]:
+            raise UsageError(f"the configuration has the key {unknown[0]!r}; it may have {_listed([*_DEFAULTS, _EDGE])}")
         given = {key: default if config.get(key) is None else config[key] for key, default in _DEFAULTS.items()}
         self.size = _size(given["size"])  #: Of the result: (height, width), in pixels.
         _one_of("mode", given["mode"], ("RGB",))
@@ -74,14 +78,19 @@ class Preprocess:
                         "std": _numbers("std", given["std"]), "fill_color": int(fill)}
         if 0 in numpy.asarray(self._config["std"], numpy.float32):
             raise UsageError(f"std is {self._config['std']}; it divides, and must not be 0")
-        mode, filter = given["resize_mode"], given["interpolation"]
-        if mode == "shortest" and self.size[0] != self.size[1]:
+        mode, filter, edge = given["resize_mode"], given["interpolation"], config.get(_EDGE)
+        if edge is not None:
+            if not _is_int(edge) or mode != "shortest" or not max(self.size) <= edge <= 8192:
+                raise UsageError(f"edge is {edge!r}; give an int from {max(self.size)} to 8192, with resize_mode \"shortest\"")
+            self._config[_EDGE] = int(edge)
+        elif mode == "shortest" and self.size[0] != self.size[1]:
             filter = "bicubic"
         self._bilinear = filter == "bilinear"
         # torchvision's CenterCrop pads with 0.
         self._fill = self._config["fill_color"] if mode == "longest" else 0
         self._tables: dict[str, Any] = {}  # By dtype.
-        self._sizes = Sizes(*self.size, "bilinear" if self._bilinear else "bicubic", mode, self._fill)
+        self._sizes = Sizes(*self.size, "bilinear" if self._bilinear else "bicubic", mode, self._fill,
+                            edge or 0)
 
     def to_json(self) -> dict[str, Any]:
         """The settings for json.dumps, and as "pillow" the release of Pillow whose results are equalled."""

@@ -10,6 +10,7 @@ import open_clip
 import pytest
 import torch
 import transformers
+from PIL import Image
 from cgc import _checkpoint, _tokenizer
 
 CGC = [sys.executable, "-c", "from cgc._program import main; main()"]
@@ -243,6 +244,34 @@ def test_an_encoder_of_texts_is_pooled_as_its_modules_say(fast, tmp_path, poolin
         cgc.huggingface.export(tmp_path / "dense", source)
 
 
+def pixels_of_transformers(source, pictures):
+    """What its processor on Pillow makes of pictures."""
+    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
+    processor = CLIPImageProcessorPil(**json.loads((source / "preprocessor_config.json").read_text()))
+    images = [Image.open(path).convert("RGB") for path in pictures]
+    return numpy.concatenate([processor(images=image, return_tensors="np").pixel_values for image in images])
+
+
+def test_an_encoder_of_pictures(tmp_path, plans):
+    torch.manual_seed(0)
+    config = transformers.Dinov2Config(hidden_size=32, num_hidden_layers=1, num_attention_heads=2, image_size=28, patch_size=14)
+    dino = transformers.Dinov2Model(config).eval()
+    source = tmp_path / "dino"
+    dino.save_pretrained(source)
+    (source / "preprocessor_config.json").write_text(json.dumps({
+        "crop_size": {"height": 28, "width": 28}, "do_center_crop": True, "do_normalize": True, "do_rescale": True, "do_resize": True,
+        "image_mean": [.485, .456, .406], "image_std": [.229, .224, .225], "resample": 3, "size": {"shortest_edge": 37}}))
+    cgc.huggingface.export(tmp_path / "folder", source, batch=(1, 4))
+    pictures = sorted((plans / "pictures").iterdir())
+    with cgc.load(tmp_path / "folder", executor="reference") as model, torch.no_grad():
+        pixels = torch.from_numpy(model.preprocess(pictures).pixels)
+        assert numpy.allclose(pixels, pixels_of_transformers(source, pictures), atol=1e-6)
+        want = torch.nn.functional.normalize(dino(pixel_values=pixels).pooler_output)
+        assert distance(model.encode_image(pictures), want.numpy()) < 1e-5
+        with pytest.raises(cgc.UsageError, match="has no encode_text"):
+            model.encode_text(["a"])
+
+
 def test_clip_of_transformers(fast, tmp_path, plans):
     torch.manual_seed(0)
     sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 2, "projection_dim": 16}
@@ -265,6 +294,7 @@ def test_clip_of_transformers(fast, tmp_path, plans):
         want = torch.nn.functional.normalize(clip.get_text_features(input_ids=inputs.input_ids).pooler_output)
         assert distance(model.encode_text(given), want.numpy()) < 1e-5
         pixels = torch.from_numpy(model.preprocess(pictures).pixels)
+        assert numpy.allclose(pixels, pixels_of_transformers(source, pictures), atol=1e-6)
         want = torch.nn.functional.normalize(clip.get_image_features(pixel_values=pixels).pooler_output)
         assert distance(model.encode_image(pictures), want.numpy()) < 1e-5
         assert model.card.logit_scale == pytest.approx(clip.logit_scale.exp().item())

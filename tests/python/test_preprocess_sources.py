@@ -104,6 +104,8 @@ def test_limits(preprocess):
     ({"interpolation": "nearest"}, "interpolation is 'nearest'; give one of bicubic, bilinear"),
     ({"resize_mode": "crop"}, "resize_mode is 'crop'; give one of shortest, longest, squash"),
     ({"fill_color": 256}, "fill_color is 256"),
+    ({"edge": 200}, "edge is 200; give an int from 224"),
+    ({"edge": 256, "resize_mode": "squash"}, "with resize_mode"),
     ("ViT-B-32", "the configuration is a str; give a mapping"),
 ])
 def test_settings_that_are_refused(config, match):

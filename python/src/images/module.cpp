@@ -58,12 +58,16 @@ run(const Sizes &sizes, const nb::list &sources, const Bytes &table, bool channe
   return pairs;
 }
 
-Sizes sizesOf(int height, int width, const std::string &filter, const std::string &mode, int fill) {
-  return {height, width, filter == "bilinear" ? Filter::Bilinear : Filter::Bicubic,
+Sizes sizesOf(int height, int width, const std::string &filter, const std::string &mode, int fill,
+              int edge) {
+  return {height,
+          width,
+          filter == "bilinear" ? Filter::Bilinear : Filter::Bicubic,
           mode == "squash"    ? ResizeMode::Squash
           : mode == "longest" ? ResizeMode::Longest
                               : ResizeMode::Shortest,
-          fill};
+          fill,
+          edge};
 }
 
 } // namespace
@@ -74,8 +78,9 @@ NB_MODULE(_images, m) {
       .def(
           "__init__",
           [](Sizes *self, int height, int width, const std::string &filter, const std::string &mode,
-             int fill) { new (self) Sizes(sizesOf(height, width, filter, mode, fill)); },
-          "height"_a, "width"_a, "interpolation"_a, "resize_mode"_a, "fill_color"_a)
+             int fill,
+             int edge) { new (self) Sizes(sizesOf(height, width, filter, mode, fill, edge)); },
+          "height"_a, "width"_a, "interpolation"_a, "resize_mode"_a, "fill_color"_a, "edge"_a)
       .def(
           "place",
           [](const Sizes &self, int height, int width) {

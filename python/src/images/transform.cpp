@@ -78,11 +78,13 @@ void writeRow(const uint8_t *rgb, const Sizes &sizes, const Result &result, int 
 
 Placement place(const Sizes &sizes, int height, int width) {
   int64_t resizedHeight = sizes.height, resizedWidth = sizes.width;
-  if (sizes.mode == ResizeMode::Shortest && sizes.height == sizes.width) {
+  if (sizes.mode == ResizeMode::Shortest && (sizes.edge || sizes.height == sizes.width)) {
     // Resize(int): the longer edge is truncated.
-    const int64_t longest = int64_t(double(int64_t(sizes.height) * std::max(height, width)) /
-                                    double(std::min(height, width)));
-    (width <= height ? resizedHeight : resizedWidth) = longest;
+    const int64_t shortest = sizes.edge ? sizes.edge : sizes.height;
+    const int64_t longest =
+        int64_t(double(shortest * std::max(height, width)) / double(std::min(height, width)));
+    resizedHeight = width <= height ? longest : shortest;
+    resizedWidth = width <= height ? shortest : longest;
   } else if (sizes.mode != ResizeMode::Squash) {
     const double vertical = double(height) / sizes.height, horizontal = double(width) / sizes.width;
     const double ratio = sizes.mode == ResizeMode::Longest ? std::max(vertical, horizontal)
@@ -94,6 +96,9 @@ Placement place(const Sizes &sizes, int height, int width) {
     throw PictureError(CGC_INVALID_FILE, "is too long: resized it has " +
                                              std::to_string(resizedWidth) + " x " +
                                              std::to_string(resizedHeight) + " pixels");
+  if (sizes.edge) // center_crop() rounds down.
+    return {int(resizedHeight), int(resizedWidth), int((resizedHeight - sizes.height) / 2),
+            int((resizedWidth - sizes.width) / 2)};
   return {int(resizedHeight), int(resizedWidth), int(center(resizedHeight, sizes.height)),
           int(center(resizedWidth, sizes.width))};
 }

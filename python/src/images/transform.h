@@ -17,6 +17,8 @@ struct Sizes {
   Filter filter;
   ResizeMode mode;
   int fill; ///< The value of all channels beside a picture, 0..255, before the conversion to RGB.
+  int edge; ///< Shortest, as transformers has it: the shorter edge of the resized picture, at least
+            ///< those of the result; 0: as open_clip has it.
 };
 
 /// Where the result lies in the resized picture.
@@ -26,8 +28,8 @@ struct Placement {
       left; ///< The pixel of the resized picture at the upper left of the result. Below 0: padding.
 };
 
-/// The arithmetic of torchvision's Resize and CenterCrop, and of open_clip's ResizeKeepRatio and
-/// CenterCropOrPad.
+/// The arithmetic of torchvision's Resize and CenterCrop, of open_clip's ResizeKeepRatio and
+/// CenterCropOrPad, and with `edge` of transformers' resize and center_crop.
 Placement place(const Sizes &sizes, int height, int width);
 
 /// Memory of a thread that its pictures use one after the other.
