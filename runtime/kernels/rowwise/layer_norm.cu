@@ -12,9 +12,6 @@ namespace {
 
 using namespace device;
 
-/// The most elements of a row that a lane keeps in registers.
-constexpr int kCached = kLayerNormCached / 32;
-
 /// The loads of short rows that a lane has in flight.
 constexpr int kLoadsAhead = 4;
 
@@ -57,6 +54,9 @@ template <int Size, class T> __device__ void loadChunk(const T *from, float (&va
 template <class T> __device__ uint4 loadBits(const T *from) {
   return *reinterpret_cast<const uint4 *>(from);
 }
+template <class T> __device__ void storeBits(T *to, const uint4 &bits) {
+  *reinterpret_cast<uint4 *>(to) = bits;
+}
 template <class T> __device__ void toFloats(const uint4 &bits, float (&values)[Vector<T>::kSize]) {
 #pragma unroll
   for (int i = 0; i < Vector<T>::kSize; ++i)
@@ -80,12 +80,14 @@ template <int Size> __device__ void addSum(float &total, const float (&values)[S
   for (int i = 0; i < Size; ++i)
     total += values[i];
 }
-/// Adds the squares of the elements' distances to the mean to `squares`, one after the other.
-template <int Size>
-__device__ void addSquares(float &squares, const float (&values)[Size], float mean) {
+/// Turns the elements into their distances to the mean, and adds the squares of these to `squares`,
+/// one after the other.
+template <int Size> __device__ void addSquares(float &squares, float (&values)[Size], float mean) {
 #pragma unroll
-  for (int i = 0; i < Size; ++i)
-    squares += (values[i] - mean) * (values[i] - mean);
+  for (int i = 0; i < Size; ++i) {
+    values[i] -= mean;
+    squares += values[i] * values[i];
+  }
 }
 /// Turns values of x into those of the sum of x and the addend `more`, rounded to T.
 template <class T, int Size>
@@ -126,14 +128,65 @@ __device__ __forceinline__ void activate(Activation activation, float (&values)[
     }
   });
 }
-/// Turns values of x into those of y. `factor` and `summand` are parts of weight and bias.
+/// The same of vectors, as the bits to store.
+template <class T, int Chunks, int Size>
+__device__ __forceinline__ void activate(Activation activation, const float (&values)[Chunks][Size],
+                                         uint4 (&bits)[Chunks]) {
+  withActivation<T>(activation, [&](auto f) {
+#pragma unroll
+    for (int k = 0; k < Chunks; ++k) {
+      if constexpr (sizeof(T) == 2) {
+        Pairs<T> pairs;
+#pragma unroll
+        for (int i = 0; i < Size; i += 2)
+          pairs[i / 2] = activatePair<T>(f, fromFloats<T>(values[k][i], values[k][i + 1]));
+        bits[k] = pairs.bits;
+      } else {
+        bits[k] = {__float_as_uint(f(values[k][0])), __float_as_uint(f(values[k][1])),
+                   __float_as_uint(f(values[k][2])), __float_as_uint(f(values[k][3]))};
+      }
+    }
+  });
+}
+/// The correctly rounded total / columns of a finite total, without the branch of a division.
+__device__ inline float meanOf(float total, float columns, float inverse) {
+  const float quotient = total * inverse;
+  return fmaf(fmaf(-quotient, columns, total), inverse, quotient);
+}
+/// Turns distances to the mean into values of y. `factor` and `summand` are parts of weight and
+/// bias.
 template <int Size>
-__device__ void normalize(float (&values)[Size], float mean, float scale,
-                          const float (&factor)[Size], const float (&summand)[Size]) {
+__device__ void normalize(float (&values)[Size], float scale, const float (&factor)[Size],
+                          const float (&summand)[Size]) {
 #pragma unroll
   for (int i = 0; i < Size; ++i)
-    values[i] = (values[i] - mean) * scale * factor[i] + summand[i];
+    values[i] = values[i] * scale * factor[i] + summand[i];
 }
+
+/// Weight and bias of a norm in shared memory. The lanes that load four numbers each at a time have
+/// them side by side: a lane with eight consecutive columns would share its banks with another.
+struct CachedParameters {
+  alignas(16) float weight[kLayerNormCached];
+  alignas(16) float bias[kLayerNormCached];
+
+  /// The place of a column in rows whose lanes have vectors of `Size` columns.
+  template <int Size> static __device__ int placeOf(int column) {
+    const int vector = column / Size;
+    return (vector / 32 * (Size / 4) + column % Size / 4) * 128 + vector % 32 * 4 + column % 4;
+  }
+  /// Loads what belongs to vector `k` of this lane.
+  template <int Size> static __device__ void load(const float *from, int k, float (&values)[Size]) {
+#pragma unroll
+    for (int i = 0; i < Size; i += 4) {
+      const auto part =
+          *reinterpret_cast<const float4 *>(from + (k * Size + i) * 32 + threadIdx.x % 32 * 4);
+      values[i] = part.x;
+      values[i + 1] = part.y;
+      values[i + 2] = part.z;
+      values[i + 3] = part.w;
+    }
+  }
+};
 
 /// The addresses of one row.
 template <class T> struct RowOf {
@@ -162,73 +215,77 @@ template <class T> struct RowOf {
 };
 
 /// Normalizes rows that fit into registers as whole vectors, with weights and biases in shared
-/// memory.
-template <bool Chains, class T, class W>
-__device__ void normalizeCached(const LayerNormParameters<T, W> &p) {
-  constexpr int kSize = Vector<T>::kSize, kChunks = kCached / kSize;
+/// memory. With `IsFull` each lane has `Chunks` vectors of a row, so that no code depends on the
+/// columns; otherwise at most as many.
+template <int Chunks, bool IsFull, bool Chains, class T, class W>
+__device__ void normalizeCached(const LayerNormParameters<T, W> &p,
+                                CachedParameters (&parameters)[Chains ? 2 : 1]) {
+  constexpr int kSize = Vector<T>::kSize;
+  constexpr bool kActivates = Chains && !IsFull;
+  const int columns = IsFull ? Chunks * 32 * kSize : int(p.columns);
   const auto columnOf = [](int k) -> int { return (threadIdx.x % 32 + k * 32) * kSize; };
   const auto forChunks = [&](auto f) {
 #pragma unroll
-    for (int k = 0; k < kChunks; ++k)
-      if (const int column = columnOf(k); column < p.columns)
+    for (int k = 0; k < Chunks; ++k)
+      if (const int column = columnOf(k); IsFull || column < columns)
         f(k, column);
   };
   if (!p.parametersAreConstant)
     griddepWait();
-  // Of each norm.
-  __shared__ alignas(16) float weight[Chains ? 2 : 1][kLayerNormCached],
-      bias[Chains ? 2 : 1][kLayerNormCached];
-  const auto copyParameters = [&](int norm, const W *from, const W *fromBias) {
-    for (int column = threadIdx.x; column < p.columns; column += kLayerNormThreads) {
-      weight[norm][column] = from ? toFloat(from[column]) : 1.0f;
-      bias[norm][column] = fromBias ? toFloat(fromBias[column]) : 0.0f;
+  const auto copyParameters = [&](int norm, const W *weight, const W *bias) {
+    for (int column = threadIdx.x; column < columns; column += kLayerNormThreads) {
+      const int at = CachedParameters::placeOf<kSize>(column);
+      parameters[norm].weight[at] = weight ? toFloat(weight[column]) : 1.0f;
+      parameters[norm].bias[at] = bias ? toFloat(bias[column]) : 0.0f;
     }
   };
   copyParameters(0, p.weight, p.bias);
-  if (Chains && p.isTwice)
+  if (Chains && (IsFull || p.isTwice))
     copyParameters(1, p.nextWeight, p.nextBias);
   __syncthreads();
   griddepWait();
   const int64_t step = int64_t(gridDim.x) * kLayerNormRows;
   int64_t row = int64_t(blockIdx.x) * kLayerNormRows + threadIdx.x / 32;
   // Loads the next row while this one is normalized.
-  uint4 next[kChunks];
+  uint4 next[Chunks];
   const auto fetch = [&](int64_t from) {
     if (from < p.rows)
-      forChunks([&](int k, int column) { next[k] = loadBits(p.x + from * p.columns + column); });
+      forChunks([&](int k, int column) { next[k] = loadBits(p.x + from * columns + column); });
   };
   fetch(row);
+  const float inverse = 1.0f / static_cast<float>(columns);
   for (; row < p.rows; row += step) {
     const RowOf<T> at(p, row);
-    float values[kChunks][kSize], total = 0;
+    float values[Chunks][kSize], total = 0;
     forChunks([&](int k, int column) {
       toFloats<T>(next[k], values[k]);
-      at.add(column, values[k]);
+      if constexpr (!IsFull)
+        at.add(column, values[k]);
     });
     fetch(row + step);
     forChunks([&](int k, int column) {
       addSum(total, values[k]);
-      if (at.sum)
+      if (!IsFull && at.sum)
         storeChunk(at.sum + column, values[k]);
     });
     // Normalizes the row, whose elements add up to `sum` in this lane, and calls `f` for each
     // chunk.
     const auto normalizeRow = [&](int norm, float sum, float eps, auto f) {
-      const float mean = warpSum(sum) / static_cast<float>(p.columns);
+      const float mean = meanOf(warpSum(sum), static_cast<float>(columns), inverse);
       float squares = 0;
       forChunks([&](int k, int) { addSquares(squares, values[k], mean); });
-      const float scale = rsqrtf(warpSum(squares) / static_cast<float>(p.columns) + eps);
+      const float scale = rsqrtf(warpSum(squares) * inverse + eps);
       forChunks([&](int k, int column) {
         float factor[kSize], summand[kSize];
-        loadChunk(weight[norm] + column, factor);
-        loadChunk(bias[norm] + column, summand);
-        normalize(values[k], mean, scale, factor, summand);
+        CachedParameters::load(parameters[norm].weight, k, factor);
+        CachedParameters::load(parameters[norm].bias, k, summand);
+        normalize(values[k], scale, factor, summand);
         f(k, column);
       });
     };
     const auto store = [&](int k, int column) { storeChunk(at.y + column, values[k]); };
     if constexpr (Chains) {
-      if (p.isTwice) {
+      if (IsFull || p.isTwice) {
         float nextTotal = 0;
         normalizeRow(0, total, p.eps, [&](int k, int) {
           roundTo<T>(values[k]);
@@ -238,8 +295,13 @@ __device__ void normalizeCached(const LayerNormParameters<T, W> &p) {
       } else {
         normalizeRow(0, total, p.eps, [](int, int) {});
       }
-      activate<T>(p.activation, values);
-      forChunks(store);
+      if constexpr (kActivates) {
+        uint4 bits[Chunks];
+        activate<T>(p.activation, values, bits);
+        forChunks([&](int k, int column) { storeBits(at.y + column, bits[k]); });
+      } else {
+        forChunks(store);
+      }
     } else {
       normalizeRow(0, total, p.eps, store);
     }
@@ -247,11 +309,11 @@ __device__ void normalizeCached(const LayerNormParameters<T, W> &p) {
     if constexpr (kHasRowStatistics<T> && !Chains)
       if (p.statistics)
 #pragma unroll
-        for (int k = 0; k < kChunks; ++k)
-          if (k * 32 * kSize < p.columns) {
+        for (int k = 0; k < Chunks; ++k)
+          if (k * 32 * kSize < columns) {
             const int column = columnOf(k);
-            storeRowStatistics<T>(p.statistics + (row * p.columns + column) / kStatisticsGroup,
-                                  column < p.columns, values[k]);
+            storeRowStatistics<T>(p.statistics + (row * columns + column) / kStatisticsGroup,
+                                  column < columns, values[k]);
           }
   }
 }
@@ -267,13 +329,13 @@ template <int Lanes> __device__ float sumOfLanes(float value) {
 
 /// Normalizes rows of at most `Lanes` vectors: each `Lanes` consecutive lanes of a warp take a row
 /// of their own, each lane a vector of it. Weight and bias of the vector stay in registers. The
-/// code of a row is there once for each load in flight, that of activations once.
+/// code of a row is there once for each load in flight, that of activations once for two rows.
 template <int Lanes, Form F, class T, class W>
 __device__ void normalizeShort(const LayerNormParameters<T, W> &p) {
   constexpr bool Adds = F == Form::Sum;
-  constexpr int kSize = Vector<T>::kSize, kAhead = F == Form::Norm ? kLoadsAhead : kLoadsAhead / 2;
-  constexpr int kBatch = F == Form::Chain ? kAhead : 1; // Rows whose results are stored together.
-  constexpr int kRows = 32 / Lanes;                     // Rows of a warp at a time.
+  constexpr int kSize = Vector<T>::kSize, kAhead = Adds ? kLoadsAhead / 2 : kLoadsAhead;
+  constexpr int kBatch = F == Form::Chain ? 2 : 1; // Rows whose results are stored together.
+  constexpr int kRows = 32 / Lanes;                // Rows of a warp at a time.
   const int column = threadIdx.x % Lanes * kSize;
   const bool inside = column < p.columns;
   // The first row of the warp. It is the same in all lanes, so that they leave the loop together.
@@ -320,48 +382,65 @@ __device__ void normalizeShort(const LayerNormParameters<T, W> &p) {
   for (int k = 0; k < kAhead; ++k)
     fetch(k);
   const float columns = static_cast<float>(p.columns), inverse = 1.0f / columns;
-#pragma unroll 1
-  while (true)
+  // Computes the batch whose first row is in next[k].
+  const auto compute = [&](int k) {
+    float values[kBatch][kSize];
+    // All rows of the batch are taken out of their registers before these are loaded again. The
+    // compiler would otherwise load others, and wait for them, in order to copy.
 #pragma unroll
-    for (int k = 0; k < kAhead; k += kBatch, first += kBatch * step) {
-      if (first >= p.rows)
-        return;
-      float values[kBatch][kSize];
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i) {
-        float total = 0, squares = 0;
-        toFloats<T>(next[k + i], values[i]);
-        if constexpr (Adds) {
-          float more[kSize];
-          toFloats<T>(nextAddend[k], more);
-          addRounded<T>(values[i], more);
-        }
-        fetch(k + i);
-        if (Adds && at < elements)
-          storeChunk(p.sum + at, values[i]);
-        addSum(total, values[i]);
-        total = sumOfLanes<Lanes>(total);
-        // The correctly rounded total / columns, without the branch of a division.
-        const float quotient = total * inverse;
-        const float mean = fmaf(fmaf(-quotient, columns, total), inverse, quotient);
-        addSquares(squares, values[i], mean);
-        squares = sumOfLanes<Lanes>(inside ? squares : 0.0f);
-        const float scale = rsqrtf(squares * inverse + p.eps);
-        normalize(values[i], mean, scale, factor, summand);
-      }
-      if constexpr (F == Form::Chain)
-        activate<T>(p.activation, values);
-#pragma unroll
-      for (int i = 0; i < kBatch; ++i, at += stride) {
-        const bool stores = at < elements;
-        if (stores)
-          storeChunk(p.y + at, values[i]);
-        // All lanes of a warp call storeRowStatistics().
-        if constexpr (kHasRowStatistics<T> && F == Form::Norm)
-          if (p.statistics)
-            storeRowStatistics<T>(p.statistics + at / kStatisticsGroup, stores, values[i]);
+    for (int i = 0; i < kBatch; ++i) {
+      toFloats<T>(next[k + i], values[i]);
+      if constexpr (Adds) {
+        float more[kSize];
+        toFloats<T>(nextAddend[k], more);
+        addRounded<T>(values[i], more);
       }
     }
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i)
+      fetch(k + i);
+    if (Adds && at < elements)
+      storeChunk(p.sum + at, values[0]);
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      float total = 0, squares = 0;
+      addSum(total, values[i]);
+      total = sumOfLanes<Lanes>(total);
+      addSquares(squares, values[i], meanOf(total, columns, inverse));
+      squares = sumOfLanes<Lanes>(inside ? squares : 0.0f);
+      const float scale = rsqrtf(squares * inverse + p.eps);
+      normalize(values[i], scale, factor, summand);
+    }
+    uint4 bits[kBatch];
+    if constexpr (F == Form::Chain)
+      activate<T>(p.activation, values, bits);
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i, at += stride) {
+      const bool stores = at < elements;
+      if (stores) {
+        if constexpr (F == Form::Chain)
+          storeBits(p.y + at, bits[i]);
+        else
+          storeChunk(p.y + at, values[i]);
+      }
+      // All lanes of a warp call storeRowStatistics().
+      if constexpr (kHasRowStatistics<T> && F == Form::Norm)
+        if (p.statistics)
+          storeRowStatistics<T>(p.statistics + at / kStatisticsGroup, stores, values[i]);
+    }
+    first += kBatch * step;
+  };
+  // The compiler does not unroll a loop over all batches of a chain: `next` would be in memory.
+#pragma unroll 1
+  while (first < p.rows) {
+    compute(0);
+#pragma unroll
+    for (int k = kBatch; k < kAhead; k += kBatch) {
+      if (first >= p.rows)
+        return;
+      compute(k);
+    }
+  }
 }
 
 /// Normalizes short rows with or without an addend, or as a chain of one norm.
@@ -425,24 +504,43 @@ __device__ void normalizeStreamed(const LayerNormParameters<T, W> &p) {
   }
 }
 
+/// Normalizes rows that fit into registers as whole vectors.
+template <bool Chains, class T, class W>
+__device__ void normalizeCached(const LayerNormParameters<T, W> &p) {
+  __shared__ CachedParameters parameters[Chains ? 2 : 1];
+  constexpr int kLanes = 32 * Vector<T>::kSize;
+  // Common rows in 16 bits have code of their own.
+  if constexpr (sizeof(T) == 2)
+    if (Chains ? p.isTwice && p.activation == Activation::None : !p.addend)
+      switch (p.columns) {
+      case 2 * kLanes:
+        return normalizeCached<2, /*IsFull=*/true, Chains>(p, parameters);
+      case 3 * kLanes:
+        return normalizeCached<3, /*IsFull=*/true, Chains>(p, parameters);
+      case 4 * kLanes:
+        return normalizeCached<4, /*IsFull=*/true, Chains>(p, parameters);
+      default:
+        break;
+      }
+  normalizeCached<kLayerNormCached / kLanes, /*IsFull=*/false, Chains>(p, parameters);
+}
+
 template <bool Chains, class T, class W>
 __device__ __forceinline__ void normalizeRows(const LayerNormParameters<T, W> &p) {
   griddepLaunchDependents();
   constexpr int kSize = Vector<T>::kSize;
   if (!p.vectors)
     normalizeStreamed<1, Chains>(p);
-  else if (Chains && p.isTwice)
+  else if (p.columns > kLayerNormCached)
+    normalizeStreamed<kSize, Chains>(p);
+  else if ((Chains && p.isTwice) || p.columns > 32 * kSize)
     normalizeCached<Chains>(p);
   else if (p.columns <= 8 * kSize)
     normalizeShort<8, Chains>(p);
   else if (p.columns <= 16 * kSize)
     normalizeShort<16, Chains>(p);
-  else if (p.columns <= 32 * kSize)
-    normalizeShort<32, Chains>(p);
-  else if (p.columns <= kLayerNormCached)
-    normalizeCached<Chains>(p);
   else
-    normalizeStreamed<kSize, Chains>(p);
+    normalizeShort<32, Chains>(p);
 }
 
 template <class T, class W = T>
