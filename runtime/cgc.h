@@ -123,6 +123,9 @@ CGC_C_API int cgc_plan_takes_any_batch(const cgc_plan *plan, size_t entry);
 /* 1 if LibTorch runs some of the plan's records, so that a session needs libcgc_aten.so and
  * LibTorch (docs/deployment.md); else 0. */
 CGC_C_API int cgc_plan_needs_libtorch(const cgc_plan *plan);
+/* 1 if the plan is for GPUs, so that without one only CGC_REFERENCE runs it; 0 if it is for the
+ * host. */
+CGC_C_API int cgc_plan_is_for_gpu(const cgc_plan *plan);
 /* The number of inputs or outputs of an entry; 0 if there is no such entry. */
 CGC_C_API size_t cgc_plan_tensor_count(const cgc_plan *plan, size_t entry, cgc_io io);
 /* Describes an input or output of a bucket. CGC_USAGE if there is none. */

@@ -60,6 +60,10 @@ int cgc_plan_needs_libtorch(const cgc_plan *plan) {
   return !needs.isOk() || *needs; // Without host memory, nothing is certain.
 }
 
+int cgc_plan_is_for_gpu(const cgc_plan *plan) {
+  return plan && plan->plan->data().target == DeviceKind::Cuda;
+}
+
 size_t cgc_plan_tensor_count(const cgc_plan *plan, size_t entry, cgc_io io) {
   const Entry *const found = entryOf(plan, entry);
   return found ? tensorsOf(found->buckets[0], io).size() : 0;

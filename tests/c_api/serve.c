@@ -88,6 +88,7 @@ static int checkPlan(const cgc_plan *plan) {
   CHECK(cgc_plan_bucket_count(plan, 0) == 4 && cgc_plan_bucket_count(plan, 5) == 0);
   CHECK(cgc_plan_takes_any_batch(plan, 0) == 1 && cgc_plan_takes_any_batch(plan, 4) == 0);
   CHECK(cgc_plan_needs_libtorch(plan) == 1 && cgc_plan_needs_libtorch(NULL) == 0);
+  CHECK(cgc_plan_is_for_gpu(plan) == 0 && cgc_plan_is_for_gpu(NULL) == 0);
   CHECK(cgc_plan_tensor_count(plan, 0, CGC_INPUT) == 1);
   CHECK(cgc_plan_tensor_count(plan, 3, CGC_INPUT) == 2);
   CHECK(cgc_plan_tensor(plan, 0, 2, CGC_INPUT, 0, &info, NULL) == CGC_OK);
