@@ -27,6 +27,8 @@ set_target_properties(cgc cgc_runtime PROPERTIES INSTALL_RPATH $ORIGIN/../lib)
 # These libraries find LibTorch by CGC_LIBTORCH, else beside themselves, else by LD_LIBRARY_PATH (docs/deployment.md).
 # They have an RPATH, not a RUNPATH, so that a LibTorch installed with cgc precedes LD_LIBRARY_PATH.
 set_target_properties(cgc_frontend cgc_aten PROPERTIES INSTALL_RPATH $ORIGIN)
+# A server finds this library and those beside it in any folder, such as backends/cgc of Triton.
+set_target_properties(cgc_triton PROPERTIES INSTALL_RPATH $ORIGIN)
 target_link_options(cgc_frontend PRIVATE LINKER:--disable-new-dtags)
 target_link_options(cgc_aten PRIVATE LINKER:--disable-new-dtags)
 
@@ -36,7 +38,7 @@ foreach(component runtime pass_plugin op_library)
   install(EXPORT cgc_${component} NAMESPACE cgc:: DESTINATION ${CGC_INSTALL_CMAKE})
 endforeach()
 install(TARGETS cgc RUNTIME DESTINATION bin)
-install(TARGETS cgc_frontend cgc_aten cgc_reference LIBRARY DESTINATION lib)
+install(TARGETS cgc_frontend cgc_aten cgc_reference cgc_triton LIBRARY DESTINATION lib)
 foreach(header ${CGC_RUNTIME_HEADERS} ${CGC_OP_LIBRARY_HEADERS} ${CGC_PASS_PLUGIN_HEADERS})
   cmake_path(GET header PARENT_PATH folder)
   if(header STREQUAL runtime/cgc.h)

@@ -11,7 +11,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-FOLDERS = "runtime support ir passes backend frontend driver tuner tools tests".split()
+FOLDERS = "runtime support ir passes backend frontend driver tuner tools triton tests".split()
 
 
 def statements(path):

@@ -59,7 +59,7 @@ stage() {
   ((status == 0)) || say "$name: FAILED with status $status" >&2
 }
 
-sources() { find backend bench driver examples frontend ir passes python runtime support tests tools tuner -name '*.cpp' -o -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh'; }
+sources() { find backend bench driver examples frontend ir passes python runtime support tests tools triton tuner -name '*.cpp' -o -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh'; }
 check_format() { sources | xargs -d '\n' clang-format-19 --dry-run --Werror || fail "not formatted, as above; clang-format-19 -i fixes it"; }
 check_tidy() { scripts/clang_tidy.sh || fail "clang-tidy has found something, as above; .clang-tidy says what it checks"; }
 
