@@ -87,6 +87,8 @@ TESTS_OF = [
     ("frontend/*", ["cgc_numerics_tests:tests/numerics/frontend_test.cpp", "cgc_numerics_tests:tests/numerics/frontend_refusals_test.cpp"]),
     ("tools/*", ["cgc_tool_tests", "cgc_e2e_tests:tests/e2e/help_test.cpp"]),
     ("python/*", ["Python.Wheel*"]),
+    ("triton/*", ["Python.WheelWithTriton"]),
+    ("examples/triton/*", ["Python.WheelWithTriton"]),
     ("examples/*", ["Examples.BuildAgainstAnInstalledCgc"]),
     ("cmake/*", None), ("CMakePresets.json", None), ("CMakeLists.txt", None), ("runtime/CMakeLists.txt", None), ("bench/*", None),
     ("docs/*", None), ("*.md", None), (".*", None),

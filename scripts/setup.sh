@@ -134,6 +134,27 @@ make_ray_environment() {
   mv $stamp.new $stamp
 }
 
+# .venv-triton is a folder of packages with the Triton Inference Server, for tests. The server's Python backend needs a
+# program for the Python in use beside it.
+make_triton_environment() {
+  local requirements wanted version stamp=.venv-triton/cgc-stamp log=build/setup-triton.log
+  local server=.venv-triton/pytriton/tritonserver
+  requirements=$(dependencies triton ==)
+  wanted=$(cat .venv/cgc-stamp; sha256sum <<<"$requirements")
+  if [[ -f $stamp && $(<$stamp) == "$wanted" ]]; then return; fi
+
+  say "Triton: installing into .venv-triton, 0.2 GB (log: $log)"
+  : >$log
+  rm -rf .venv-triton
+  echo "$requirements" >build/requirements-triton.txt
+  quietly $log .venv/bin/python -m pip install --no-input --disable-pip-version-check --progress-bar off \
+    --only-binary :all: --no-deps --target .venv-triton -r build/requirements-triton.txt
+  version=$(.venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+  quietly $log cp "$server/python_backend_stubs/$version/triton_python_backend_stub" $server/backends/python/
+  echo "$wanted" >$stamp.new
+  mv $stamp.new $stamp
+}
+
 # Admits one set-up or build at a time in this folder, until unlock or the end of the process.
 lock() {
   exec 9>build/.lock
@@ -154,7 +175,10 @@ setup() {
   lock
   install_debian_packages
   make_python_environment
-  if [[ $* == tests ]]; then make_ray_environment; fi
+  if [[ $* == tests ]]; then
+    make_ray_environment
+    make_triton_environment
+  fi
   unlock
   say "set-up is complete"
 }

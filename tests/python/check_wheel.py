@@ -1,6 +1,6 @@
-"""Builds the wheel against an installed cgc and tests it without torch, with it, and with Ray, without a network:
+"""Builds the wheel against an installed cgc and tests it without torch, with it, with Ray, and with Triton, without a network:
 
-    check_wheel.py --folder FOLDER --part build --prefix PREFIX
+    check_wheel.py --folder FOLDER --part build|triton --prefix PREFIX
     check_wheel.py --folder FOLDER --part torch|alone|ray
 
 The Python that runs this has torch and the packages of scripts/dependencies.txt.
@@ -24,6 +24,7 @@ PACKAGES = ("numpy", "nanobind-backend", "ftfy", "regex", "tokenizers", "pillow"
 WITH_TORCH = tuple(HERE / f"test_{name}.py" for name in ("cache", "dynamo", "export", "fallback", "gpu", "module", "openclip", "preprocess", "torch",
                                                         "train"))
 WITH_RAY = HERE / "test_ray.py"
+WITH_TRITON = HERE / "test_triton.py"
 MAX_BYTES = 25_000_000
 
 
@@ -96,8 +97,8 @@ def build_all(prefix, folder):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", required=True, type=Path)
-    parser.add_argument("--prefix", type=Path, help="with --part build")
-    parser.add_argument("--part", required=True, choices=("build", "torch", "alone", "ray"))
+    parser.add_argument("--prefix", type=Path, help="with --part build and triton")
+    parser.add_argument("--part", required=True, choices=("build", "torch", "alone", "ray", "triton"))
     args = parser.parse_args()
     folder = args.folder.resolve()
     if args.part == "build":
@@ -106,11 +107,14 @@ def main():
         pytest(sys.executable, folder, *WITH_TORCH, PYTHONPATH=str(folder / "site"))
     elif args.part == "ray":
         pytest(HERE.parents[1] / ".venv-ray" / "bin" / "python", folder, WITH_RAY, PYTHONPATH=str(folder / "site"))
+    elif args.part == "triton":
+        pytest(sys.executable, folder, WITH_TRITON, PYTHONPATH=str(folder / "site"), CGC_TRITON_BACKEND=str(args.prefix.resolve() / "lib"),
+               CGC_TRITON_SERVER=str(HERE.parents[1] / ".venv-triton" / "pytriton" / "tritonserver"))
     else:
         shutil.rmtree(folder / "venv", ignore_errors=True)
         (wheel,) = (folder / "wheel").glob("*.whl")
         python = make_environment(folder / "venv", wheel)
-        pytest(python, folder, HERE, *(f"--ignore={file}" for file in (*WITH_TORCH, WITH_RAY)))
+        pytest(python, folder, HERE, *(f"--ignore={file}" for file in (*WITH_TORCH, WITH_RAY, WITH_TRITON)))
 
 
 main()
