@@ -24,9 +24,10 @@ template <class Op> std::vector<int64_t> numbersOf(const Op &pool, const ir::Dim
 }
 
 bool launchPool(llvm::StringRef kernel, std::vector<std::optional<Place>> reads,
-                const Place &result, std::vector<int64_t> ints, BucketBuilder &builder) {
+                const Place &result, uint32_t blocks, std::vector<int64_t> ints,
+                BucketBuilder &builder) {
   return launch({.kernel = kernelNamed(kernel, result.dtype),
-                 .blocks = poolBlocks(uint64_t(result.type().numElements())),
+                 .blocks = blocks,
                  .threads = kImageThreads,
                  .reads = std::move(reads),
                  .writes = {result},
@@ -39,15 +40,19 @@ bool launchPool(llvm::StringRef kernel, std::vector<std::optional<Place>> reads,
 Result<bool> launchPool2d(const ir::Node &node, BucketBuilder &builder) {
   const auto pool = *ir::CgcPool2dOp::of(node);
   const Place result = builder.allocate(*pool.result());
-  return launchPool("pool", {builder.place(pool.input())}, result, numbersOf(pool, result.sizes),
-                    builder);
+  return launchPool("pool", {builder.place(pool.input())}, result,
+                    poolBlocks(uint64_t(result.type().numElements())),
+                    numbersOf(pool, result.sizes), builder);
 }
 
 Result<bool> launchPool2dBackward(const ir::Node &node, BucketBuilder &builder) {
   const auto pool = *ir::CgcPool2dBackwardOp::of(node);
   const Place grad = densePlace(builder.place(pool.gradOut()), builder);
-  return launchPool("pool_backward", {builder.place(pool.input()), grad},
-                    builder.allocate(*pool.result()), numbersOf(pool, grad.sizes), builder);
+  const Place result = builder.allocate(*pool.result());
+  const auto elements = uint64_t(result.type().numElements());
+  return launchPool("pool_backward", {builder.place(pool.input()), grad}, result,
+                    pool.kind() == "max" ? maxPoolBackwardBlocks(elements) : poolBlocks(elements),
+                    numbersOf(pool, grad.sizes), builder);
 }
 
 } // namespace cgc::backend

@@ -82,12 +82,17 @@ template <class Parameters> void setWindows(Parameters &p, const ConvWindows &w)
   }
 }
 
-/// CTAs of pool and pool_backward for a result of this many elements. The kernel is correct with
-/// any number, because it loops over the grid.
-constexpr uint32_t poolBlocks(uint64_t elements) {
-  constexpr uint64_t kElements = uint64_t(kImageThreads) * 4;
+/// A tile of pool_backward for maxima: pixels of each side, and units of their channels.
+inline constexpr int kPoolTile = 16, kPoolTileUnits = 8;
+/// CTAs of pool and pool_backward for a result of this many elements, of which each CTA has so many
+/// at a time. The kernels are correct with any number, because they loop over the grid.
+constexpr uint32_t poolBlocks(uint64_t elements, uint64_t ofBlock = uint64_t(kImageThreads) * 4) {
   return static_cast<uint32_t>(
-      std::clamp<uint64_t>((elements + kElements - 1) / kElements, 1, uint64_t(1) << 16));
+      std::clamp<uint64_t>((elements + ofBlock - 1) / ofBlock, 1, uint64_t(1) << 16));
+}
+/// CTAs of pool_backward for maxima in the images, by tiles of vectors of 16 bits.
+constexpr uint32_t maxPoolBackwardBlocks(uint64_t elements) {
+  return poolBlocks(elements, uint64_t(kPoolTile) * kPoolTile * kPoolTileUnits * 8);
 }
 
 /// Images and the windows of a launch that are within each other's limits.
