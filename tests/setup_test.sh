@@ -74,7 +74,7 @@ export PATH=$PWD/bin:$PATH
 
 status=0
 (cd copy && scripts/setup.sh --help) >output 2>&1 || status=$?
-is "an argument" "$status $(cat output)" "1 setup.sh: '--help': usage: setup.sh"
+is "an argument" "$status $(cat output)" "1 setup.sh: '--help': usage: setup.sh [tests]"
 
 setup
 is "the first run" $status 0
