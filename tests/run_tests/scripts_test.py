@@ -352,7 +352,7 @@ class Test(Copy):
                       "mkdir -p build/tests/release", "touch build/tests/release/journal-1")
         self.stand_in("scripts/test_report.py", "cat build/tests/stages.tsv", "exit 3")
         self.stand_in("bin/clang-format-19", "echo clang-format >>log")
-        for folder in "backend bench driver examples frontend ir passes python runtime support tests tools tuner".split():
+        for folder in "backend bench driver examples frontend ir passes python runtime support tests tools triton tuner".split():
             (self.root / folder).mkdir()
         (self.root / "key").write_text("key\n")
 
