@@ -35,8 +35,8 @@ TRITONSERVER_Error *TRITONBACKEND_Initialize(TRITONBACKEND_Backend *) {
 TRITONSERVER_Error *TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model *model) {
   return guarded([&] {
     auto created = std::make_unique<Model>(model);
-    check(TRITONBACKEND_ModelSetState(model, created.get()));
-    static_cast<void>(created.release()); // TRITONBACKEND_ModelFinalize deletes it.
+    // TRITONBACKEND_ModelFinalize deletes it.
+    check(TRITONBACKEND_ModelSetState(model, created.release()));
   });
 }
 
@@ -48,8 +48,8 @@ TRITONSERVER_Error *TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelIns
   return guarded([&] {
     Model *const model = modelOf(get(TRITONBACKEND_ModelInstanceModel, instance));
     auto created = std::make_unique<Instance>(*model, instance);
-    check(TRITONBACKEND_ModelInstanceSetState(instance, created.get()));
-    static_cast<void>(created.release()); // TRITONBACKEND_ModelInstanceFinalize deletes it.
+    // TRITONBACKEND_ModelInstanceFinalize deletes it.
+    check(TRITONBACKEND_ModelInstanceSetState(instance, created.release()));
   });
 }
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 from compile_commands import sources as sources_of  # noqa: E402
 
-LAYERS = ("frontend", "driver", "runtime", "passes", "backend", "tuner", "ir", "support", "tools", "python", "tests")
+LAYERS = ("frontend", "driver", "runtime", "passes", "backend", "tuner", "ir", "support", "tools", "python", "triton", "tests")
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 COMMAND = re.compile(r"(?:`|\()cgc ([a-z]+)([^`);]*)|\bcgc ([a-z]+)((?: [A-Z]\w*(?:\.\w+)?)* --[^`);]*)")
 MEMBER = re.compile(r"\b([A-Z]\w*)::(\w+)")
@@ -96,7 +96,7 @@ known = set().union(*flags.values(), FLAG.findall(help_of()))
 written = {path for layer in LAYERS for path in (ROOT / layer).rglob("*") if path.suffix in (".cpp", ".cu")}
 binding = set((ROOT / "python/src").glob("*.cpp"))
 package = set((ROOT / "python/cgc").glob("*.py"))
-runtime = set().union(binding, *map(linked_in, ("lib/libcgc_runtime.so", "lib/libcgc_aten.so", "lib/libcgc_reference.so")))
+runtime = set().union(binding, *map(linked_in, (f"lib/lib{name}.so" for name in ("cgc_runtime", "cgc_aten", "cgc_reference", "triton_cgc"))))
 tool = linked_in("bin/cgc") - runtime
 assert ROOT / "runtime/exec/engine.cpp" in runtime and ROOT / "frontend/load.cpp" in tool and ROOT / "tools/cgc/verbs/run.cpp" in tool
 runtime, tool = with_headers(runtime), with_headers(tool) - with_headers(runtime)
