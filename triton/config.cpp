@@ -34,20 +34,12 @@ json listOf(const json &config, const char *key) {
   return config.value(key, json::array());
 }
 
-/// Triton takes no empty list of dims: a row of one element is [1], reshaped to [].
-json configOf(const Tensor &tensor, const Sizes &dims) {
-  json result = {{"name", tensor.name}, {"data_type", kTypes[tensor.dtype].name}, {"dims", dims}};
-  if (dims.empty()) {
-    result["dims"] = {1};
-    result["reshape"] = {{"shape", json::array()}};
-  }
-  return result;
-}
-
 json configOf(const Entry &entry, const std::vector<Tensor> &tensors, bool batched) {
   json list = json::array();
   for (const Tensor &tensor : tensors)
-    list.push_back(configOf(tensor, entry.dims(tensor, batched)));
+    list.push_back({{"name", tensor.name},
+                    {"data_type", kTypes[tensor.dtype].name},
+                    {"dims", entry.dims(tensor, batched)}});
   return list;
 }
 
@@ -72,8 +64,7 @@ void checkTensors(const json &list, const char *what, const Entry &entry,
            "s, that of the plan holds");
     std::erase(absent, name);
     const Sizes dims = entry.dims(*tensor, batched);
-    const json reshape = configured.value("reshape", json::object());
-    const Sizes own = reshape.contains("shape") ? reshape["shape"] : configured.at("dims");
+    const Sizes own = configured.at("dims");
     const std::string type = configured.at("data_type");
     if (type != kTypes[tensor->dtype].name || !areCompatible(own, dims))
       fail(object + "has " + type + " " + textOf(own) + ", but the plan has " +
@@ -81,7 +72,7 @@ void checkTensors(const json &list, const char *what, const Entry &entry,
   }
   if (!absent.empty() && !areOptional)
     fail("config.pbtxt lacks " + std::string(what) + " '" + absent.front() + "' of entry '" +
-         entry.name + "': add it, or remove the list");
+         entry.name + "': add it, or leave the list out and let the server complete it");
 }
 
 } // namespace

@@ -59,6 +59,7 @@ Sizes Entry::dims(const Tensor &tensor, bool batched) const {
         dims[d] = -1;
   if (takesAnyBatch)
     dims = withBatch(std::move(dims), tensor, -1);
+  dims = toTriton(std::move(dims), batched);
   if (batched)
     dims.erase(dims.begin());
   return dims;
@@ -104,6 +105,19 @@ int64_t Entry::rowsOf(const std::vector<Sizes> &given) const {
 Sizes Entry::sizesOf(const Tensor &output, size_t bucket, int64_t rows) const {
   const Sizes &sizes = output.ofBucket[bucket];
   return takesAnyBatch ? withBatch(sizes, output, rows) : sizes;
+}
+
+Sizes toTriton(Sizes sizes, bool batched) {
+  if (sizes.size() == size_t(batched))
+    sizes.push_back(1);
+  return sizes;
+}
+
+Sizes fromTriton(Sizes sizes, const Tensor &tensor, bool batched) {
+  if (tensor.ofBucket.front().size() == size_t(batched) && sizes.size() == size_t(batched) + 1 &&
+      sizes.back() == 1)
+    sizes.pop_back();
+  return sizes;
 }
 
 Entry findEntry(const cgc_plan *plan, const std::string &name) {

@@ -30,16 +30,20 @@ struct Entry final {
   /// The batches of the buckets in ascending order. Of an entry that can batch.
   std::vector<int64_t> batches() const;
   /// The sizes that a request may have, -1 where several are possible. Without the batch if
-  /// `batched`.
+  /// `batched`. Triton has no empty dims: those of a number are [1].
   Sizes dims(const Tensor &tensor, bool batched) const;
   /// The first bucket whose inputs have these sizes, or have them but for the batch if any batch
   /// will do. Throws an error that names the input, its shape and those that the plan takes.
   size_t bucketFor(const std::vector<Sizes> &inputs) const;
   /// The batch of inputs of these sizes; 1 if they have none.
   int64_t rowsOf(const std::vector<Sizes> &inputs) const;
-  /// The sizes of an output in a run of `rows` rows on the bucket.
+  /// The sizes of an output, as the plan has them, in a run of `rows` rows on the bucket.
   Sizes sizesOf(const Tensor &output, size_t bucket, int64_t rows) const;
 };
+
+/// The shape of a tensor in Triton, which has no empty dims, and back.
+Sizes toTriton(Sizes sizes, bool batched);
+Sizes fromTriton(Sizes sizes, const Tensor &tensor, bool batched);
 
 /// The entry of this name. Without a name, the only one; otherwise the error lists all.
 Entry findEntry(const cgc_plan *plan, const std::string &name);

@@ -48,7 +48,7 @@ cgc_memory memoryOf(TRITONSERVER_MemoryType memory) {
   return memory == TRITONSERVER_MEMORY_GPU ? CGC_GPU : CGC_HOST;
 }
 
-void readInput(Request &request, const Tensor &tensor) {
+void readInput(Request &request, const Tensor &tensor, bool batched) {
   TRITONBACKEND_Input *input = nullptr;
   check(TRITONBACKEND_RequestInput(request.request, tensor.name.c_str(), &input));
   TRITONSERVER_DataType type = TRITONSERVER_TYPE_INVALID;
@@ -56,7 +56,7 @@ void readInput(Request &request, const Tensor &tensor) {
   uint32_t rank = 0, buffers = 0;
   uint64_t bytes = 0;
   check(TRITONBACKEND_InputProperties(input, nullptr, &type, &sizes, &rank, &bytes, &buffers));
-  const Sizes &own = request.sizes.emplace_back(sizes, sizes + rank);
+  const Sizes &own = request.sizes.emplace_back(fromTriton({sizes, sizes + rank}, tensor, batched));
   std::vector<Request::Buffer> &pieces = request.inputs.emplace_back();
   uint64_t found = 0;
   for (uint32_t i = 0; i < buffers; ++i) {
@@ -78,7 +78,7 @@ void readInput(Request &request, const Tensor &tensor) {
                     cgc_dtype_name(tensor.dtype));
 }
 
-void allocateOutputs(Request &request, const Entry &entry) {
+void allocateOutputs(Request &request, const Entry &entry, bool batched) {
   request.outputs.resize(entry.outputs.size());
   for (uint32_t i = 0, count = get(TRITONBACKEND_RequestOutputCount, request.request); i < count;
        ++i) {
@@ -88,7 +88,7 @@ void allocateOutputs(Request &request, const Entry &entry) {
     if (tensor == entry.outputs.end())
       throw Error(TRITONSERVER_ERROR_INVALID_ARG, "entry '" + entry.name + "' has no output '" +
                                                       name + "': ask for one that it has");
-    const Sizes sizes = entry.sizesOf(*tensor, request.bucket, request.rows);
+    const Sizes sizes = toTriton(entry.sizesOf(*tensor, request.bucket, request.rows), batched);
     TRITONBACKEND_Output *output = nullptr;
     check(TRITONBACKEND_ResponseOutput(request.response, &output, name, typeOf(tensor->dtype),
                                        sizes.data(), uint32_t(sizes.size())));
@@ -104,13 +104,13 @@ void allocateOutputs(Request &request, const Entry &entry) {
 }
 
 /// Finds the tensors of a request. Throws its error.
-void read(Request &request, const Entry &entry) {
+void read(Request &request, const Entry &entry, bool batched) {
   check(TRITONBACKEND_ResponseNew(&request.response, request.request));
   for (const Tensor &tensor : entry.inputs)
-    readInput(request, tensor);
+    readInput(request, tensor, batched);
   request.bucket = entry.bucketFor(request.sizes);
   request.rows = entry.rowsOf(request.sizes);
-  allocateOutputs(request, entry);
+  allocateOutputs(request, entry, batched);
 }
 
 /// The input of all requests as one tensor: where it is if it is in one piece, else in `batch`.
@@ -168,7 +168,7 @@ void Instance::execute(std::span<TRITONBACKEND_Request *> given) {
     request.request = given[i];
     request.computeBegin = request.computeEnd = begin;
     request.error = guarded([&] {
-      read(request, entry);
+      read(request, entry, model_.isBatched());
       if (model_.isBatched() && !request.onGpu)
         together[request.bucket].push_back(&request);
       else

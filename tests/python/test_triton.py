@@ -20,6 +20,7 @@ from pathlib import Path
 import cgc
 import numpy
 import pytest
+import torch
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ROOT = Path(__file__).resolve().parents[2]
@@ -199,6 +200,38 @@ def test_results_equal_those_of_a_session(server, plans, expected, tiny_model):
         assert len(wanted) == 3 and all(numpy.array_equal(results[name], each) for name, each in zip(names, wanted))
         some = server.connection.run("both", inputs, outputs=[names[2]])
         assert list(some) == [names[2]] and numpy.array_equal(some[names[2]], wanted[2])
+
+
+def test_a_configuration_says_more_than_the_plan(server, plans, expected):
+    image = expected["image"][:11]
+    server.add("larger", plans / "tiny.cgplan", entry="encode_image", config="max_batch_size: 16", **REFERENCE)
+    server.add("whole", plans / "tiny.cgplan", entry="encode_image", config='input { name: "image" data_type: TYPE_FP32 dims: [ -1, 16 ] }',
+               **REFERENCE)
+    for model in ("larger", "whole"):
+        (output,) = server.connection.run(model, {"image": image}).values()
+        assert numpy.allclose(output, expected["image_features"][:11], atol=1e-5)
+    config = server.connection.json("GET", "/v2/models/whole/config")[1]
+    assert config["max_batch_size"] == 0 and config["output"][0]["dims"] == [-1, 8]
+
+
+def test_numbers(server, tmp_path):
+    """Triton has no tensors without dims: a number has the shape [1]."""
+    class Totals(torch.nn.Module):
+        def forward(self, x):
+            return x.sum(-1)
+
+        def scale(self, x, factor):
+            return x.sum() * factor
+
+    x = numpy.arange(12, dtype=numpy.float32).reshape(3, 4)
+    cgc.compile(Totals().eval(), {"x": torch.ones(3, 4), "factor": torch.tensor(2.0)}, entries=["forward", "scale"],
+                output=tmp_path / "totals.cgplan", options=["--require-native"])
+    server.add("total", tmp_path / "totals.cgplan", entry="forward", **REFERENCE)
+    server.add("scale", tmp_path / "totals.cgplan", entry="scale", **REFERENCE)
+    (output,) = server.connection.run("total", {"x": x[:2]}).values()
+    assert numpy.array_equal(output, x[:2].sum(-1, keepdims=True))
+    (output,) = server.connection.run("scale", {"x": x, "factor": numpy.array([2], numpy.float32)}).values()
+    assert numpy.array_equal(output, [2 * x.sum()])
 
 
 def test_a_plan_for_the_host(server, plans, expected):
