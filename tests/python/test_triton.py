@@ -404,5 +404,19 @@ def test_an_ensemble_from_jpegs_to_vectors(server, plans):
     assert status == 400 and "picture" in message, (status, message)
 
 
+def test_an_older_server_is_refused(tmp_path):
+    backend = Path(os.environ["CGC_TRITON_BACKEND"]) / "libtriton_cgc.so"
+    symbols = subprocess.run(["nm", "-D", "--undefined-only", backend], check=True, capture_output=True, text=True).stdout
+    own = {"TRITONBACKEND_ApiVersion": "(unsigned *major, unsigned *minor) { *major = 1; *minor = 18; return 0; }",
+           "TRITONSERVER_ErrorNew": "(int code, const char *message) { return strdup(message); }"}
+    functions = [f"void *{name}{own.get(name, '() { return 0; }')}" for name in re.findall(r"U (TRITON\w+)", symbols)]
+    (tmp_path / "server.c").write_text("\n".join(["#include <string.h>", *functions]))
+    subprocess.run(["cc", "-shared", "-fPIC", tmp_path / "server.c", "-o", tmp_path / "server.so"], check=True)
+    program = ("import ctypes, sys; ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL); initialize = ctypes.CDLL(sys.argv[2]).TRITONBACKEND_Initialize\n"
+               "initialize.restype = ctypes.c_char_p; print(initialize(None).decode())")
+    answer = subprocess.run([sys.executable, "-c", program, tmp_path / "server.so", backend], check=True, capture_output=True, text=True).stdout
+    assert "libtriton_cgc.so needs version 1.19 of the backend API or a later one of 1, but this server has 1.18: use " in answer
+
+
 def test_the_server_ends(server):
     assert server.stop() == 0, server.log()[-3000:]
