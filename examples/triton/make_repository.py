@@ -5,7 +5,9 @@ an ensemble of `preprocess`, which needs Triton's Python backend and the package
 `--executor reference` is for a server without a GPU: it is slow.
 """
 import argparse
+import json
 import shutil
+import sys
 from pathlib import Path
 
 import cgc
@@ -43,10 +45,15 @@ def main():
     parser.add_argument("--executor", choices=("graph", "reference"), default="graph")
     args = parser.parse_args()
 
-    # The reference executor describes a plan for GPUs without one.
-    with cgc.load(args.folder, executor="reference") as model:
-        entry = model.session.entries["encode_image"]
+    # The reference executor loads a plan for GPUs without one.
+    is_for_gpu = json.loads((args.folder / "model.json").read_text())["target"] == "cuda"
+    with cgc.load(args.folder, executor="reference" if is_for_gpu else "graph") as model:
+        entry = model.session.entries.get("encode_image")
+    if entry is None:
+        sys.exit(f"{args.folder} has no encode_image: give the folder of a model of pictures")
     (image,), (vector,) = entry.inputs, entry.outputs
+    if image.dtype not in TYPES:
+        sys.exit(f"{args.folder} takes {image.dtype}, which no array of Triton's Python backend has: export it with --precision fp16 or fp32")
     values = {"executor": args.executor, "image": image, "image_type": TYPES[image.dtype], "image_dims": list(image.shape[1:]),
               "vector": vector, "vector_type": TYPES[vector.dtype], "vector_dims": list(vector.shape[1:]),
               "batch": max(bucket.batch for bucket in entry.buckets)}
@@ -55,6 +62,8 @@ def main():
              "embed_image": {}}
     for name, config in (("encode_image", ENCODE), ("preprocess", PREPROCESS), ("embed_image", ENSEMBLE)):
         version = args.repository / name / "1"
+        if version.parent.exists():
+            sys.exit(f"{version.parent} exists: remove it, or give another repository")
         version.mkdir(parents=True)
         for file, source in files[name].items():
             shutil.copyfile(source, version / file)
