@@ -32,7 +32,7 @@ def read(path: Path, average: bool) -> dict[str, Any]:
                                    f"under {', '.join(members)}; save them: torch.save(model.state_dict(), 'weights.pt')")
         content, average, members = content[found[0]], False, _WEIGHTS
     if average and not (isinstance(content, Mapping) and "n_averaged" in content):
-        raise UsageError(f"{path}: it has no averages of weights ({', '.join(_AVERAGES)}); leave --ema out")
+        raise UsageError(f"{path}: it has no averages of weights ({', '.join(_AVERAGES)}); leave ema out")
     if not isinstance(content, Mapping):
         raise InvalidFileError(f"{path}: it holds {type(content).__name__}, not weights by name; save those: "
                                "torch.save(model.state_dict(), 'weights.pt')")

@@ -110,7 +110,7 @@ class Parts:
         found = metadata.get(IDENTITY.encode(), b"").decode()
         if found != self._identity:
             raise UsageError(f"{path} has vectors of the model {found or 'of no identity'}, and this one is {self._identity}; give "
-                             "another --out")
+                             "another folder for the parts")
 
     def add(self, keys: list[str], vectors: numpy.ndarray, errors: list[str | None]) -> None:
         """Writes a part as a whole."""

@@ -110,7 +110,7 @@ def writing(folder: Path, replace: bool) -> Iterator[tuple[Path, Callable[[Card]
     context fails, nothing is left. UsageError if `folder` exists, except a model folder with `replace`."""
     if folder.exists() and not (replace and (folder / CARD).is_file()):
         raise UsageError(f"{folder} exists; give another name" + (", as it is no model folder" if replace else
-                                                                  ", or --force to replace a model folder"))
+                                                                  ", or force to replace a model folder"))
     folder.parent.mkdir(parents=True, exist_ok=True)
     scratch = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
     scratch.mkdir()

@@ -116,8 +116,7 @@ def _where_to_get(open_clip: Any, name: str, pretrained: str | None) -> str:
     """Which file to fetch where there is a network, and how to pass it."""
     if name.startswith("hf-hub:"):
         repository = name.removeprefix("hf-hub:")
-        return (f"; without a network, fetch the repository where there is one (hf download {repository} --local-dir DIR), and give "
-                "local-dir:DIR")
+        return f"; without a network, fetch the repository {repository} where there is one, and give local-dir:FOLDER"
     config = open_clip.get_pretrained_cfg(name, pretrained) if pretrained else None
     if config:
         source = f"https://huggingface.co/{config['hf_hub'].rstrip('/')}" if config.get("hf_hub") else config.get("url")

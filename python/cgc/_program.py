@@ -21,7 +21,7 @@ def main() -> None:
         sys.exit(_commands.run(sys.argv[1], sys.argv[2:]))
     if sys.argv[1:] in (["--help"], ["-h"]):
         status = subprocess.run([PROGRAM, *sys.argv[1:]], env=environment()).returncode
-        print(f"\nOf the Python package: {', '.join(_commands.COMMANDS)} (docs/embeddings.md)")
+        print(f"\nOf the Python package: {', '.join(_commands.COMMANDS)}")
         sys.exit(status)
     os.execve(PROGRAM, ["cgc", *sys.argv[1:]], environment())
 

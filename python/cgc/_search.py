@@ -176,7 +176,7 @@ def serve(index: Index, host: str, port: int, opens: bool) -> None:
         listener.bind((host, port))
         listener.listen()  # From here on connections wait, and are not refused.
     except OSError as error:
-        raise UsageError(f"cannot listen on {host} port {port}: {error.strerror}; give another --port, or 0") from None
+        raise UsageError(f"cannot listen on {host} port {port}: {error.strerror}; give another port, or 0") from None
     shown = f"[{host}]" if family == socket.AF_INET6 else host
     url = f"http://{shown}:{listener.getsockname()[1]}/"
     print(f"{len(index.keys)} pictures, model {index.model.identity}: {url} (Ctrl-C ends)", flush=True)

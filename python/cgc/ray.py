@@ -177,7 +177,7 @@ def _connected(ray: Any, address: str) -> Iterator[None]:
         ray.init(address=address, **settings)
     except ConnectionError as error:
         if address != "auto":
-            raise DeviceError(f"no Ray cluster answers at {address} ({error}); start one: ray start --head") from None
+            raise DeviceError(f"no Ray cluster answers at {address} ({error}); start one there") from None
         ray.init(include_dashboard=False, _node_ip_address="127.0.0.1", **settings)
     try:
         yield

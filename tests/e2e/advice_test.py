@@ -155,11 +155,12 @@ for path in sorted(runtime | tool):
 for interface in ("runtime/c_api/trainer.cpp", "tools/cgc/verbs/train.cpp"):
     assert ".words = {" in (ROOT / interface).read_text(), f"{interface} prints the TrainerWords of C++"
 for path in sorted(package):
+    own = set(re.findall(r'add_argument\("(--[a-z-]+)"', path.read_text()))  # Of the commands of Python.
     for text in python_literals(path.read_text()):
         check_common(path, text, read_by_runtime)
         is_argument = FLAG.fullmatch(text)  # Of the command that cgc.compile runs.
         for flag in FLAG.findall(text):
-            check(path, text, is_argument and flag in flags["compile"] | known, f"Python advises {flag}")
+            check(path, text, flag in own or is_argument and flag in flags["compile"] | known, f"Python advises {flag}")
         check(path, text, not re.search(r"\w::\w", text), "Python advises a name of C++")
         check(path, text, not FILE.search(text), "a wheel has no files of the repository")
 scripts = "\n".join(path.read_text() for path in (ROOT / "scripts").glob("*.py"))

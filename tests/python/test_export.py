@@ -143,7 +143,7 @@ def test_the_command(config, tmp_path):
     assert done.returncode == 0, done.stderr
     before = card(folder)
     done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == cgc.Code.USAGE and "--force to replace" in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == cgc.Code.USAGE and "force to replace" in done.stderr and "Traceback" not in done.stderr
     done = subprocess.run([*command, "--force", "--seed", "5"], capture_output=True, text=True)
     assert done.returncode == 0 and card(folder)["identity"] != before["identity"]
     assert [each.name for each in tmp_path.iterdir()] == ["clip"]
