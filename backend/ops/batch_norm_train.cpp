@@ -48,6 +48,12 @@ Place valuesOf(const ir::Node &node, llvm::StringRef name, BucketBuilder &builde
                    builder);
 }
 
+/// valuesOf() if there is such an argument.
+std::optional<Place> optionalValuesOf(const ir::Node &node, llvm::StringRef name,
+                                      BucketBuilder &builder) {
+  return node.arg(name).isNone() ? std::nullopt : std::optional(valuesOf(node, name, builder));
+}
+
 std::optional<Place> parameter(const ir::Node &node, llvm::StringRef name, BucketBuilder &builder) {
   const ir::Arg &arg = node.arg(name);
   return arg.isNone() ? std::nullopt
@@ -100,9 +106,7 @@ void launchBatchNormTrain(const ir::Node &node, BucketBuilder &builder) {
   RecordTensors tensors{.reads = {x, splits.parts}, .writes = {}};
   for (llvm::StringRef name : {"weight", "bias"})
     tensors.reads.push_back(parameter(node, name, builder));
-  tensors.reads.push_back(node.arg("residual").isNone()
-                              ? std::nullopt
-                              : std::optional(valuesOf(node, "residual", builder)));
+  tensors.reads.push_back(optionalValuesOf(node, "residual", builder));
   for (llvm::StringRef name : {"running_mean", "running_var"})
     tensors.reads.push_back(parameter(node, name, builder));
   for (const ir::Value &result : node.results())
@@ -118,11 +122,19 @@ void launchBatchNormBackward(const ir::Node &node, BucketBuilder &builder) {
                         .writes = {splits.parts}};
   for (llvm::StringRef name : {"mean", "invstd", "weight", "bias"})
     tensors.reads.push_back(parameter(node, name, builder));
-  splits.launch("batch_norm_sums", tensors, {isRelu(node)}, {}, builder);
-  tensors.reads.push_back(splits.parts);
+  RecordTensors ofSums = tensors;
   tensors.writes.clear();
   for (const ir::Value &result : node.results())
     tensors.writes.push_back(builder.allocate(result));
+  for (llvm::StringRef name : {"result", "addend"})
+    ofSums.reads.push_back(optionalValuesOf(node, name, builder));
+  if (!node.arg("result").isNone()) { // The second launch reads what the first masks.
+    tensors.reads.front() = tensors.writes.back();
+    ofSums.writes.push_back(tensors.writes.back());
+    tensors.writes.pop_back();
+  }
+  splits.launch("batch_norm_sums", std::move(ofSums), {isRelu(node)}, {}, builder);
+  tensors.reads.push_back(splits.parts);
   splits.launch("batch_norm_backward", std::move(tensors), {isRelu(node)}, {}, builder);
 }
 
@@ -153,6 +165,25 @@ void finishTrain(const ir::Node &node, Place y, BucketBuilder &builder) {
   }
   if (isRelu(node))
     builder.callInto("aten::clamp_min", "out", {builder.tensor(y), int64_t{0}}, result);
+}
+
+/// grad_out plus the addend where the given result is above 0, which is the op's last result.
+AtenArg gradientBeforeRelu(const ir::Node &node, DType values, BucketBuilder &builder) {
+  Place grad = builder.place(node.arg("grad_out").value());
+  if (!node.arg("addend").isNone()) {
+    const Place sum = builder.temporary(grad.dtype, grad.sizes);
+    builder.callInto("aten::add", "out",
+                     {builder.tensor(grad),
+                      builder.tensor(builder.place(node.arg("addend").value())), int64_t{1}},
+                     sum);
+    grad = sum;
+  }
+  const Place masked = builder.allocate(*node.result(node.numResults() - 1));
+  builder.callInto(
+      "aten::threshold_backward", "grad_input",
+      {builder.tensor(grad), builder.tensor(builder.place(node.arg("result").value())), int64_t{0}},
+      masked);
+  return builder.tensor(channelsFirst(node, converted(masked, values, builder)));
 }
 
 /// grad_out where the result of relu is above 0; LibTorch normalizes the input again for that.
@@ -215,16 +246,16 @@ Status lowerBatchNormBackward(const ir::Node &node, BucketBuilder &builder) {
     return Status::ok();
   }
   const DType values = valueDType(node, builder.target()), parameters = parameterDType(values);
+  const int64_t hasWeight = !node.arg("weight").isNone();
   ConvertedResults results(builder);
   std::vector<std::optional<Place>> outputs = {
       channelsFirst(node, results.add(*node.result(), values))};
   for (unsigned i : {1, 2})
-    outputs.push_back(i < node.numResults()
-                          ? std::optional(results.add(*node.result(i), parameters))
-                          : std::nullopt);
-  const int64_t hasWeight = node.numResults() > 1;
-  AtenArg gradient = isRelu(node) ? maskedGradient(node, values, builder)
-                                  : channelsFirstArg(node, "grad_out", values, builder);
+    outputs.push_back(hasWeight ? std::optional(results.add(*node.result(i), parameters))
+                                : std::nullopt);
+  AtenArg gradient = !node.arg("result").isNone() ? gradientBeforeRelu(node, values, builder)
+                     : isRelu(node)               ? maskedGradient(node, values, builder)
+                                    : channelsFirstArg(node, "grad_out", values, builder);
   builder.callThenCopy("aten::native_batch_norm_backward", "",
                        {std::move(gradient), channelsFirstArg(node, "input", values, builder),
                         convertedArg(node, "weight", parameters, builder),

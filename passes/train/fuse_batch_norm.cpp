@@ -54,23 +54,51 @@ bool fuseRelu(Node &node, PatternRewriter &rewriter) {
   return true;
 }
 
+/// The gradient of relu(normalized + residual) becomes a result of `backward`, with what is added
+/// to the gradient of its result: two launches fewer, which would read and write all of it.
+bool fuseMaskedGradient(const ir::CgcBatchNormBackwardOp &backward,
+                        const ir::CgcReluBackwardOp &relu, PatternRewriter &rewriter) {
+  Node &node = backward.node();
+  Value *masked = backward.gradOut(), *grad = relu.gradOutput(), *addend = nullptr;
+  if (!llvm::all_of(masked->users(),
+                    [&](const Node *user) { return user == &node || node.isBefore(*user); }))
+    return rewriter.notifyMatchFailure(node, "the gradient of relu has users before it");
+  if (const auto operands = operandsOfSum(*grad->node());
+      !operands.empty() && grad->hasOneUser() && operands.front().first->type() == grad->type() &&
+      operands.front().second->type() == grad->type()) {
+    addend = operands.front().second;
+    grad = operands.front().first;
+  }
+  std::vector<ir::Arg> args = node.args().vec();
+  args[0] = grad;
+  args[args.size() - 2] = relu.node().arg("result");
+  if (addend)
+    args.back() = addend;
+  Node *fresh = rewriter.create(ir::OpKind::CgcBatchNormBackward, std::move(args), node, &node);
+  for (unsigned i = 0; i < node.numResults(); ++i)
+    replaceAllUsesWith(rewriter, node.result(i), fresh->result(i));
+  rewriter.replaceUsesAfter(fresh, masked, fresh->result(node.numResults()));
+  return true;
+}
+
 /// The candidates are gradients of a normalization whose result a relu read. The kernels compute
-/// the sign of the result again, which saves reading it.
+/// the sign of the result again, which saves reading it; with a residual, they read the result.
 bool fuseReluBackward(Node &node, PatternRewriter &rewriter) {
   auto backward = ir::CgcBatchNormBackwardOp::of(node);
   auto relu = backward ? ir::CgcReluBackwardOp::of(backward->gradOut()) : std::nullopt;
   if (!relu || backward->relu())
     return false;
-  if (!backward->gradOut()->hasOneUser())
-    return rewriter.notifyMatchFailure(node, "the gradient of relu has other users");
   Value *result = relu->node().arg("result").value();
   auto train = normalizationOf(result);
-  if (!train || !train->relu() || train->node().result(1) != backward->mean())
+  if (!train || !train->relu() || train->node().result(1) != backward->mean() ||
+      train->input() != backward->input())
     return rewriter.notifyMatchFailure(node, "the relu is not fused into this normalization");
-  if (train->residual())
-    return rewriter.notifyMatchFailure(node, "a residual was added before relu");
   if (relu->gradOutput()->tensor().sizes != result->tensor().sizes)
     return rewriter.notifyMatchFailure(node, "the gradient is broadcast");
+  if (train->residual())
+    return fuseMaskedGradient(*backward, *relu, rewriter);
+  if (!backward->gradOut()->hasOneUser())
+    return rewriter.notifyMatchFailure(node, "the gradient of relu has other users");
   rewriter.setArg(&node, "grad_out", relu->gradOutput());
   rewriter.setArg(&node, "bias", train->node().arg("bias"));
   rewriter.setArg(&node, "relu", true);

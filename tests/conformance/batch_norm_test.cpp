@@ -13,7 +13,8 @@ struct BatchNormCase {
   bool hasParameters = true; ///< Weight and bias.
   bool isTracked = true;     ///< Running statistics.
   bool hasResidual = false, relu = false;
-  bool isNhwc = false; ///< The sizes are [n, ..., channels].
+  bool hasResult = false, hasAddend = false; ///< Of relu, and of its gradient: sums.
+  bool isNhwc = false;                       ///< The sizes are [n, ..., channels].
   uint64_t offset = 0; ///< Offset of every tensor like x in its memory, in elements.
 };
 
@@ -156,13 +157,24 @@ protected:
                                                           invstd,
                                                           optional(c.hasParameters, weight),
                                                           optional(c.hasParameters, bias)};
-    const HostTensor sums =
-        launchSplits("batch_norm_sums", c, reads, {splitsOf(c, kBatchNormSums)}, {c.relu})[0];
+    const HostTensor result = values(c, 7), addend = values(c, 11);
+    const auto behindRelu = [&](uint64_t i) {
+      return result.at(i) <= 0 ? 0 : gradient.at(i) + (c.hasAddend ? addend.at(i) : 0);
+    };
+    std::vector<std::optional<HostTensor>> forSums = reads;
+    forSums.push_back(optional(c.hasResult, result));
+    forSums.push_back(optional(c.hasAddend, addend));
+    std::vector<HostTensor> fromSums = {splitsOf(c, kBatchNormSums)};
+    if (c.hasResult)
+      fromSums.push_back(likeX(c));
+    fromSums = launchSplits("batch_norm_sums", c, forSums, fromSums, {c.relu});
     std::vector<HostTensor> writes = {likeX(c)};
     if (c.hasParameters)
       writes.resize(3, ofChannels(c, {0}));
     std::vector<std::optional<HostTensor>> withSums = reads;
-    withSums.emplace_back(sums);
+    withSums.emplace_back(fromSums[0]);
+    if (c.hasResult)
+      withSums[0] = fromSums[1];
     const std::vector<HostTensor> results =
         launchSplits("batch_norm_backward", c, withSums, writes, {c.relu});
     const int64_t elements = elementsOfChannel(c);
@@ -172,7 +184,9 @@ protected:
                    shift = c.hasParameters ? bias.at(channel) : 0;
       const auto deviation = [&](uint64_t i) { return x.at(i) - mean.at(channel); };
       const auto masked = [&](uint64_t i) {
-        return c.relu && deviation(i) * scale + shift <= 0 ? 0 : gradient.at(i);
+        return c.hasResult                                   ? behindRelu(i)
+               : c.relu && deviation(i) * scale + shift <= 0 ? 0
+                                                             : gradient.at(i);
       };
       double sum = 0, product = 0;
       for (int64_t e = 0; e < elements; ++e) {
@@ -190,6 +204,8 @@ protected:
       }
     }
     expectNear(results[0], [&](uint64_t i) { return dx[i]; }, 0, 1e-4);
+    if (c.hasResult)
+      expectNear(fromSums[1], behindRelu);
     if (!c.hasParameters)
       return;
     const double ofSums = 1e-6 * double(elements);
@@ -255,6 +271,15 @@ TEST_P(BatchNorm, Backward) {
     });
 }
 
+TEST_P(BatchNorm, BackwardBehindReluOfASum) {
+  for (const bool hasAddend : {false, true})
+    forCases([&](BatchNormCase c) {
+      c.hasResult = true;
+      c.hasAddend = hasAddend;
+      checkBackward(c);
+    });
+}
+
 TEST_P(BatchNorm, BackwardWithoutParameters) {
   for (const DType dtype : kFloats)
     for (const bool relu : {false, true})
@@ -275,6 +300,9 @@ TEST_P(BatchNorm, TensorsThatBeginBetweenVectors) {
       checkBackward(c);
       c.hasResidual = true;
       checkTrain(c);
+      c.relu = false;
+      c.hasResult = c.hasAddend = true;
+      checkBackward(c);
     }
 }
 

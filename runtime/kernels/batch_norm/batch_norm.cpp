@@ -101,11 +101,16 @@ Result<BatchNormLayout> checkBatchNormTrain(const LaunchView &launch, DType dtyp
 Result<BatchNormLayout> checkBatchNormSums(const LaunchView &launch, DType dtype,
                                            BatchNormOrder order) {
   const OperandView &gradient = launch.reads[0], &x = launch.reads[1], &mean = launch.reads[2],
-                    &invstd = launch.reads[3], &weight = launch.reads[4], &bias = launch.reads[5];
+                    &invstd = launch.reads[3], &weight = launch.reads[4], &bias = launch.reads[5],
+                    &result = launch.reads[6], &addend = launch.reads[7];
+  const OperandView &masked = launch.writes[1];
   CGC_TRY(checkPresent({&gradient, &mean, &invstd}));
-  CGC_ASSIGN_OR_RETURN(
-      const BatchNormLayout layout,
-      checkChannels(launch, dtype, order, x, launch.writes[0], kBatchNormSums, {&gradient}));
+  if (masked.isPresent() != result.isPresent() || (addend.isPresent() && !result.isPresent()))
+    return refuseLaunch("the result of relu and the masked gradient have to be there, or neither "
+                        "and no addend");
+  CGC_ASSIGN_OR_RETURN(const BatchNormLayout layout,
+                       checkChannels(launch, dtype, order, x, launch.writes[0], kBatchNormSums,
+                                     {&gradient, &result, &addend, &masked}));
   CGC_TRY(checkOfChannels({&mean, &invstd, &weight, &bias}, layout.channels));
   return layout;
 }

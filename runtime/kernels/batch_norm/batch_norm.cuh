@@ -24,6 +24,11 @@ __device__ inline Moments merged(const Moments &a, const Moments &b) {
 /// The sum of a gradient, and of the gradient times (x - mean).
 struct Sums {
   float gradient, product;
+
+  __device__ void add(float g, float deviation) {
+    gradient += g;
+    product += g * deviation;
+  }
 };
 __device__ inline Sums merged(const Sums &a, const Sums &b) {
   return {a.gradient + b.gradient, a.product + b.product};
@@ -124,8 +129,20 @@ template <class T> struct GradientOperands {
   }
 };
 
+/// The gradient of a sum, from that of its relu.
+template <class T> struct ReluOperands {
+  const T *result, *addend; ///< Of relu, and of its gradient. May be null.
+  T *masked;                ///< Null if result is.
+
+  __device__ float operator()(float gradient, float addend, float result) const {
+    const float sum = this->addend ? toFloat(fromFloat<T>(gradient + addend)) : gradient;
+    return result <= 0 ? 0.0f : sum;
+  }
+};
+
 template <class T> struct SumsParameters {
   GradientOperands<T> operands;
+  ReluOperands<T> relu;
   Sums *sums;
   ChannelTable table;
 };
@@ -195,7 +212,10 @@ GradientOperands<T> gradientOperands(const LaunchView &launch, const LaunchAddre
 template <class T, BatchNormOrder order>
 Result<KernelParameters> bindSums(const LaunchView &launch, const LaunchAddresses &at) {
   return KernelParameters(
-      SumsParameters<T>{gradientOperands<T>(launch, at), static_cast<Sums *>(at.writes[0]),
+      SumsParameters<T>{gradientOperands<T>(launch, at),
+                        {static_cast<const T *>(at.reads[6]), static_cast<const T *>(at.reads[7]),
+                         static_cast<T *>(at.writes[1])},
+                        static_cast<Sums *>(at.writes[0]),
                         ChannelTable(*checkBatchNormSums(launch, kDTypeOf<T>, order))});
 }
 

@@ -180,21 +180,32 @@ __global__ void __launch_bounds__(kBatchNormThreads, kBatchNormBlocksPerMultipro
   withWidth<T>(p.table.width, [&](auto width) {
     constexpr int kWidth = decltype(width)::value;
     Units<T, kWidth> gradient, x;
-    forUnits<T, kWidth>(
-        p.table, slice,
-        [&](int b, uint32_t offset) {
-          gradient.load(b, p.operands.gradient + offset);
-          x.load(b, p.operands.x + offset);
-        },
-        [&](int b, uint32_t) {
+    const auto load = [&](int b, uint32_t offset) {
+      gradient.load(b, p.operands.gradient + offset);
+      x.load(b, p.operands.x + offset);
+    };
+    if (p.relu.result)
+      forUnits<T, kWidth>(p.table, slice, load, [&](int b, uint32_t offset) {
+        float masked[kWidth], result[kWidth], addend[kWidth] = {};
+        loadFloats(p.relu.result + offset, result);
+        if (p.relu.addend)
+          loadFloats(p.relu.addend + offset, addend);
 #pragma unroll
-          for (int i = 0; i < kWidth; ++i) {
-            const float value = x.value(b, i);
-            const float g = p.operands.ofNormalized(affine, gradient.value(b, i), value);
-            sums.gradient += g;
-            sums.product += g * (value - affine.mean);
-          }
-        });
+        for (int i = 0; i < kWidth; ++i) {
+          masked[i] = p.relu(gradient.value(b, i), addend[i], result[i]);
+          sums.add(masked[i], x.value(b, i) - affine.mean);
+        }
+        storeFloats(p.relu.masked + offset, masked);
+      });
+    else
+      forUnits<T, kWidth>(p.table, slice, load, [&](int b, uint32_t) {
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) {
+          const float value = x.value(b, i);
+          sums.add(p.operands.ofNormalized(affine, gradient.value(b, i), value),
+                   value - affine.mean);
+        }
+      });
   });
   sums = blockMerged(sums);
   if (threadIdx.x == 0)

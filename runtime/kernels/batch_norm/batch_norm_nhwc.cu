@@ -181,21 +181,38 @@ __global__ void __launch_bounds__(kBatchNormThreads, kBatchNormRowBlocksPerMulti
     if (tile.ownChannel() < tile.channels())
       affine[i] = p.operands.affine(tile.firstChannel + tile.ownChannel() + i);
   Sums sums[kWidth] = {};
-  RowVectors<T> gradient, x;
-  tile.forRows(
-      [&](int b, uint32_t offset) {
-        gradient.load(b, p.operands.gradient + offset);
-        x.load(b, p.operands.x + offset);
-      },
-      [&](int b, uint32_t) {
+  RowVectors<T> gradient, x, result, addend;
+  const auto load = [&](int b, uint32_t offset) {
+    gradient.load(b, p.operands.gradient + offset);
+    x.load(b, p.operands.x + offset);
+  };
+  if (p.relu.result)
+    tile.forRows(
+        [&](int b, uint32_t offset) {
+          load(b, offset);
+          result.load(b, p.relu.result + offset);
+          if (p.relu.addend)
+            addend.load(b, p.relu.addend + offset);
+        },
+        [&](int b, uint32_t offset) {
+          float masked[kWidth];
 #pragma unroll
-        for (int i = 0; i < kWidth; ++i) {
-          const float value = x.value(b, i);
-          const float g = p.operands.ofNormalized(affine[i], gradient.value(b, i), value);
-          sums[i].gradient += g;
-          sums[i].product += g * (value - affine[i].mean);
-        }
-      });
+          for (int i = 0; i < kWidth; ++i) {
+            masked[i] = p.relu(gradient.value(b, i), p.relu.addend ? addend.value(b, i) : 0.0f,
+                               result.value(b, i));
+            sums[i].add(masked[i], x.value(b, i) - affine[i].mean);
+          }
+          storeFloats(p.relu.masked + offset, masked);
+        });
+  else
+    tile.forRows(load, [&](int b, uint32_t) {
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {
+        const float value = x.value(b, i);
+        sums[i].add(p.operands.ofNormalized(affine[i], gradient.value(b, i), value),
+                    value - affine[i].mean);
+      }
+    });
   storeSplit(tile, sums, p.sums);
 }
 

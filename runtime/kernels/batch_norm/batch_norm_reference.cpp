@@ -117,9 +117,19 @@ template <class T> struct Gradient {
 };
 
 template <class T, BatchNormOrder order> void sums(const ReferenceArguments &a) {
-  const Gradient<T> operands(a);
+  Gradient<T> operands(a);
   float *to = resultOf<float>(a.writes[0]);
   const Channels<order> channels(a.reads[1], a.writes[0]);
+  if (const T *result = dataOf<T>(a.reads[6])) {
+    const T *addend = dataOf<T>(a.reads[7]);
+    T *masked = resultOf<T>(a.writes[1]);
+    for (int64_t i = 0; i < channels.count * channels.elements; ++i) {
+      const float sum = toFloat(operands.gradient[i]) + (addend ? toFloat(addend[i]) : 0);
+      masked[i] = fromFloat<T>(toFloat(result[i]) <= 0 ? 0 : sum);
+    }
+    operands.gradient = masked;
+    operands.relu = false;
+  }
   channels.forSplits([&](int64_t channel, int64_t, int64_t begin, int64_t count) {
     const Affine affine = operands.affine(channel);
     const auto offset = [&](int64_t i) { return channels.offset(channel, begin + i); };

@@ -64,6 +64,26 @@ TEST(LowerBatchNorm, BackwardIsTwoLaunches) {
                             "kernel batch_norm_backward_nchw_" + dtype));
 }
 
+std::string masked(const std::string &dtype) {
+  const std::string x = dtype + "[2,3,5]@cuda", m = (dtype == "f64" ? dtype : "f32") + "[3]@cuda";
+  return "graph @g(%g: " + x + ", %h: " + x + ", %x: " + x + ", %y: " + x + ", %m: " + m +
+         ") {\n%0, %1 = cgc.batch_norm_backward(%g, %x, none, %m, %m, none, %y, %h) {eps=1e-05} "
+         ": " +
+         x + ", " + x + "\noutput %0, %1\n}";
+}
+
+/// The first launch writes the masked gradient, which the second reads.
+TEST(LowerBatchNorm, TheGradientOfASumIsPartOfTheLaunches) {
+  const Bucket bucket = bucketOf(masked("f16"));
+  ASSERT_THAT(recordNames(bucket), ElementsAre("kernel batch_norm_sums_nchw_f16",
+                                               "kernel batch_norm_backward_nchw_f16"));
+  const auto launch = [&](size_t i) { return std::get<KernelLaunch>(bucket.records[i].op); };
+  EXPECT_EQ(launch(0).writes[1], launch(1).reads[0]);
+  EXPECT_THAT(recordNames(bucketOf(masked("f64"))),
+              ElementsAre("aten::add.out", "aten::threshold_backward.grad_input",
+                          "aten::native_batch_norm_backward"));
+}
+
 TEST(LowerBatchNorm, OtherDTypesStayWithLibTorch) {
   for (const auto &[dtype, parameter] : {std::pair{"f64", "f64"}, {"bf16", "bf16"}})
     EXPECT_THAT(recordNames(bucketOf(backward(dtype, parameter))),

@@ -44,13 +44,15 @@ Launch trainLaunch() {
 Launch sumsLaunch() {
   Launch launch = launchOf("batch_norm_sums");
   launch.reads = {likeX(), likeX(), ofChannels(), ofChannels(), ofChannels(), ofChannels()};
-  launch.writes = {splitsOf(kBatchNormSums)};
+  launch.reads.resize(8); // Without the result of relu and an addend.
+  launch.writes = {splitsOf(kBatchNormSums), {}};
   launch.ints = {0};
   return launch;
 }
 Launch backwardLaunch() {
   Launch launch = sumsLaunch();
   launch.kernel = "batch_norm_backward_nchw_bf16";
+  launch.reads.resize(6);
   launch.reads.push_back(splitsOf(kBatchNormSums));
   launch.writes = {likeX(), ofChannels(), ofChannels()};
   return launch;
@@ -122,6 +124,16 @@ TEST(CheckBatchNorm, RefusesSums) {
                                 {[](Launch &l) { l.reads[3].sizes = {2}; }, kOfChannels},
                                 {[](Launch &l) { l.reads[5].dtype = DType::F16; }, kOfChannels},
                                 {[](Launch &l) { l.writes[0].sizes = {3, 5, 3}; }, kSplits}});
+  Launch masking = sumsLaunch();
+  masking.reads[6] = masking.reads[7] = masking.writes[1] = likeX();
+  expectTaken(masking);
+  const std::string neither = "the result of relu and the masked gradient";
+  expectRefusals(masking, {{[](Launch &l) { l.reads[6] = {}; }, neither},
+                           {[](Launch &l) { l.writes[1] = {}; }, neither},
+                           {[](Launch &l) { l.reads[6] = l.writes[1] = {}; }, neither},
+                           {[](Launch &l) { l.reads[6].sizes = {2, 3, 4}; }, kLikeX},
+                           {[](Launch &l) { l.reads[7].dtype = kF32; }, kLikeX},
+                           {[](Launch &l) { l.writes[1].strides = {0, 0, 0, 0}; }, kLikeX}});
 }
 
 TEST(CheckBatchNorm, RefusesBackward) {
