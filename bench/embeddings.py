@@ -23,15 +23,16 @@ import torch
 from PIL import Image
 
 
-def make_pictures(folder, count, distinct=256):
-    """JPEG files of 500 x 375 pixels with as many bytes as photographs, some 60 KB."""
+def make_pictures(folder, count, width, height, distinct=256):
+    """JPEG files of as many bytes as photographs."""
     random = numpy.random.default_rng(0)
     paths = []
     for index in range(count):
         path = folder / f"{index:06}.jpg"
         if index < distinct:
-            coarse = Image.fromarray(random.integers(0, 256, (24, 32, 3), dtype=numpy.uint8)).resize((500, 375), Image.Resampling.BICUBIC)
-            noise = random.normal(0, 12, (375, 500, 3))
+            coarse = Image.fromarray(random.integers(0, 256, (24, 32, 3), dtype=numpy.uint8))
+            coarse = coarse.resize((width, height), Image.Resampling.BICUBIC)
+            noise = random.normal(0, 12, (height, width, 3))
             Image.fromarray((numpy.asarray(coarse) + noise).clip(0, 255).astype(numpy.uint8)).save(path, quality=90)
         else:
             os.link(paths[index % distinct], path)
@@ -78,6 +79,7 @@ def main():
     parser.add_argument("--precision", default="fp32", choices=("fp32", "fp16", "bf16"))
     parser.add_argument("--target", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--pictures", type=int, default=2048)
+    parser.add_argument("--size", default="500x375", help="of the pictures, in pixels [%(default)s]")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=3)
@@ -86,7 +88,7 @@ def main():
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        paths = make_pictures(folder, args.pictures)
+        paths = make_pictures(folder, args.pictures, *map(int, args.size.split("x")))
         cgc.openclip.export(folder / "model", args.model, batch=args.batch, precision=args.precision, target=args.target)
         torch.manual_seed(0)
         reference = open_clip.create_model(args.model).eval()
