@@ -11,8 +11,9 @@ from ._errors import UsageError
 
 
 def is_torch(array: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(array, torch.Tensor)
+    # While another thread imports torch, the module has no Tensor yet.
+    tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+    return tensor is not None and isinstance(array, tensor)
 
 
 def new_like(array: Any, shape: tuple[int, ...], dtype: str, what: str, gpu: int | None, stream: int) -> Any:

@@ -83,25 +83,26 @@ def _embed(arguments: Sequence[str]) -> int:
     parser.add_argument("--no-normalize", action="store_true", help="do not divide vectors by their norm")
     given = parser.parse_args(arguments)
     card = _folder.read(given.model)
-    parts = _embed.Parts(given.out, card.identity, card.name, card.size)
     kind, inputs = ("text", _embed.texts_of(given.texts)) if given.texts else ("image", _embed.pictures_of(given.images))
+    parts = _embed.Parts(given.out, card, kind, not given.no_normalize)
     before, begin = len(parts.done), time.monotonic()
     with _progress(f"{kind}s", parts) as progress:
         if given.ray:
             from . import ray
             inputs = ((key, os.path.abspath(value) if kind == "image" and isinstance(value, str) else value) for key, value in inputs)
-            total = ray.embed(inputs, parts, os.path.abspath(given.model), kind, not given.no_normalize, given.ray,
+            keys = ray.embed(inputs, parts, os.path.abspath(given.model), kind, not given.no_normalize, given.ray,
                               session_options(given), progress)
         else:
             with _session.load(given.model, **session_options(given)) as model:
                 encode = getattr(model, f"encode_{kind}")
-                total = _embed.embed(inputs, lambda some: encode(some, normalize=not given.no_normalize, errors="return"), parts,
-                                     progress)
+                keys = _embed.embed(inputs, lambda some: encode(some, normalize=not given.no_normalize, errors="return"), parts,
+                                    progress)
     seconds, new = time.monotonic() - begin, len(parts.done) - before
-    print(f"{given.out}: {total} inputs, {total - parts.failed} vectors, {parts.failed} errors; {new} of them now, "
+    failed = len(keys & parts.failed)
+    print(f"{given.out}: {len(keys)} inputs, {len(keys) - failed} vectors, {failed} errors; {new} of them now, "
           f"{new / seconds:.0f} a second; model {card.identity}")
-    if parts.failed > given.max_errors:
-        print(f"cgc embed: {parts.failed} inputs have no vector, and --max-errors is {given.max_errors}; the column error says why",
+    if failed > given.max_errors:
+        print(f"cgc embed: {failed} inputs have no vector, and --max-errors is {given.max_errors}; the column error says why",
               file=sys.stderr)
         return int(Error.code)
     return 0
@@ -121,12 +122,13 @@ def _search(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     with _session.load(given.model, **session_options(given)) as model:
         index = given.index or _search.index_folder(given.folder, model.identity)
-        parts = _embed.Parts(index, model.identity, model.card.name, model.size)
+        parts = _embed.Parts(index, model.card, "image")
         with _progress("pictures", parts) as progress:
             _embed.embed(_embed.pictures_of([given.folder]), lambda some: model.encode_image(some, errors="return"), parts, progress)
         if parts.failed:
-            print(f"cgc search: {parts.failed} pictures cannot be read and are left out; the column error in {index} says why",
+            print(f"cgc search: {len(parts.failed)} pictures cannot be read and are left out; the column error in {index} says why",
                   file=sys.stderr)
+        parts.close()
         _search.serve(_search.Index(model, given.folder, parts), given.host, given.port, not given.no_browser)
     return 0
 
@@ -151,7 +153,7 @@ def _progress(kind: str, parts: Any) -> Iterator[Callable[[], None]]:
         return
     with tqdm(unit=f" {kind}", initial=len(parts.done), disable=None) as bar:
         def update() -> None:
-            bar.set_postfix(errors=parts.failed, refresh=False)
+            bar.set_postfix(errors=len(parts.failed), refresh=False)
             bar.update(len(parts.done) - bar.n)
         yield update
 

@@ -5,6 +5,7 @@ is written as a whole. Another run goes on behind the inputs that the parts have
 """
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import tarfile
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 #: Inputs of a part. A killed run loses at most the part that it was at.
 ROWS = 1024
-#: The keys of the schema's metadata.
-IDENTITY, MODEL = "cgc.identity", "cgc.model"
+#: The keys of the schema's metadata. All parts of a folder have the same values.
+IDENTITY, MODEL, KIND, NORMALIZED = "cgc.identity", "cgc.model", "cgc.kind", "cgc.normalized"
 
 #: A key and what encode_image() or encode_text() takes, or the error in place of it.
 Input = tuple[str, Any]
@@ -81,23 +82,35 @@ def printable(name: str | Path) -> str:
 
 
 class Parts:
-    """The folder of parts of one model."""
+    """The folder of parts of one model. One at a time writes to a folder."""
 
-    def __init__(self, folder: Path, identity: str, model: str, size: int):
+    def __init__(self, folder: Path, card: Any, kind: str, normalized: bool = True):
+        """card: that of the model. kind: "image" or "text". normalized: whether the vectors have length 1. UsageError for a
+        folder whose parts have others, or to which another process writes."""
         self._arrow, self._parquet = _import_arrow()
-        self.folder = folder
+        self.folder, self._size = folder, card.size
         arrow = self._arrow
-        self._schema = arrow.schema([("key", arrow.string()), ("vector", arrow.list_(arrow.float32(), size)),
-                                     ("error", arrow.string())], {IDENTITY: identity, MODEL: model})
-        self._identity, self._size = identity, size
+        self._metadata = {IDENTITY: card.identity, KIND: kind, NORMALIZED: str(normalized).lower()}
+        self._schema = arrow.schema([("key", arrow.string()), ("vector", arrow.list_(arrow.float32(), card.size)),
+                                     ("error", arrow.string())], {**self._metadata, MODEL: card.name})
         self.done: set[str] = set()
-        self.failed = 0
+        self.failed: set[str] = set()
         folder.mkdir(parents=True, exist_ok=True)
+        self._lock = open(folder / ".lock", "w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"another process writes to {folder}; wait for it, or give another folder for the parts") from None
         for path in self.paths():
             self._check(path)
             table = self._parquet.read_table(path, columns=["key", "error"])
-            self.done.update(table["key"].to_pylist())
-            self.failed += len(table) - table["error"].null_count
+            keys = table["key"].to_pylist()
+            self.done.update(keys)
+            self.failed.update(key for key, error in zip(keys, table["error"].to_pylist()) if error is not None)
+
+    def close(self) -> None:
+        """Lets another process write to the folder."""
+        self._lock.close()
 
     def paths(self) -> list[Path]:
         return sorted(self.folder.glob("part-*.parquet"))
@@ -107,10 +120,11 @@ class Parts:
             metadata = self._parquet.read_schema(path).metadata or {}
         except (OSError, self._arrow.ArrowInvalid) as error:
             raise InvalidFileError(f"{path} is damaged ({error}); remove it, and run again") from error
-        found = metadata.get(IDENTITY.encode(), b"").decode()
-        if found != self._identity:
-            raise UsageError(f"{path} has vectors of the model {found or 'of no identity'}, and this one is {self._identity}; give "
-                             "another folder for the parts")
+        for name, wanted in self._metadata.items():
+            found = metadata.get(name.encode(), b"").decode()
+            if found != wanted:
+                raise UsageError(f"{path} has vectors with {name} {found or 'missing'}, and those of this run have {wanted}; give "
+                                 "another folder for the parts")
 
     def add(self, keys: list[str], vectors: numpy.ndarray, errors: list[str | None]) -> None:
         """Writes a part as a whole."""
@@ -129,7 +143,7 @@ class Parts:
         finally:
             scratch.unlink(missing_ok=True)
         self.done.update(keys)
-        self.failed += sum(error is not None for error in errors)
+        self.failed.update(key for key, error in zip(keys, errors) if error is not None)
 
     def read(self) -> tuple[list[str], numpy.ndarray]:
         """The keys and the vectors, float32 [n, size], of all inputs that have one."""
@@ -144,8 +158,8 @@ class Parts:
 
 
 def embed(inputs: Iterable[Input], encode: Callable[[list[Any]], Vectors], parts: Parts,
-          progress: Callable[[], None] = lambda: None) -> int:
-    """Writes a part for each ROWS of the inputs that the parts do not have. Returns the number of all inputs."""
+          progress: Callable[[], None] = lambda: None) -> set[str]:
+    """Writes a part for each ROWS of the inputs that the parts do not have. Returns the keys of all inputs."""
     def write(some: list[Input]) -> None:
         vectors = encode([value for _, value in some])
         parts.add([key for key, _ in some], vectors, [vectors.errors.get(index) for index in range(len(some))])
@@ -154,8 +168,8 @@ def embed(inputs: Iterable[Input], encode: Callable[[list[Any]], Vectors], parts
     return for_each_part(inputs, parts, write)
 
 
-def for_each_part(inputs: Iterable[Input], parts: Parts, function: Callable[[list[Input]], None]) -> int:
-    """Calls the function with ROWS at a time of the inputs that the parts do not have. Returns the number of all inputs.
+def for_each_part(inputs: Iterable[Input], parts: Parts, function: Callable[[list[Input]], None]) -> set[str]:
+    """Calls the function with ROWS at a time of the inputs that the parts do not have. Returns the keys of all inputs.
     UsageError for a key that comes twice."""
     seen: set[str] = set()
     before = frozenset(parts.done)
@@ -171,7 +185,7 @@ def for_each_part(inputs: Iterable[Input], parts: Parts, function: Callable[[lis
     remaining = missing()
     while some := list(itertools.islice(remaining, ROWS)):
         function(some)
-    return len(seen)
+    return seen
 
 
 def _import_arrow() -> tuple[Any, Any]:

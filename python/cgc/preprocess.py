@@ -269,8 +269,9 @@ def _numbers(key: str, value: Any) -> list[float]:
 
 
 def _is_pil(source: Any) -> bool:
-    module = sys.modules.get("PIL.Image")
-    return module is not None and isinstance(source, module.Image)
+    # While another thread imports Pillow, the module has no Image yet.
+    image = getattr(sys.modules.get("PIL.Image"), "Image", None)
+    return image is not None and isinstance(source, image)
 
 
 def _prepare(source: Any) -> Any:

@@ -21,7 +21,7 @@ _RETRIES = 3
 
 
 def embed(inputs: Iterable[_embed.Input], parts: _embed.Parts, folder: str, kind: str, normalize: bool, address: str,
-          options: dict[str, Any], progress: Callable[[], None] = lambda: None) -> int:
+          options: dict[str, Any], progress: Callable[[], None] = lambda: None) -> set[str]:
     """_embed.embed() by actors: one for each GPU of the cluster, whose pictures any of its processors preprocess, or, without
     GPUs, one for two processors. Workers read the model folder and the pictures at the same paths; this process writes the
     parts. An actor whose process dies is started again, with the parts that it had. DeviceError if it dies again and again."""
@@ -40,14 +40,14 @@ def embed(inputs: Iterable[_embed.Input], parts: _embed.Parts, folder: str, kind
 
         def finish_one() -> None:
             (ready,), _ = ray.wait(list(waiting), num_returns=1)
-            keys = waiting.pop(ready)
+            some = waiting.pop(ready)
             free.append(owner.pop(ready))
             try:
                 vectors, errors = ray.get(ready)
             except ray.exceptions.RayActorError as error:
-                raise DeviceError(f"the process that embeds died {_RETRIES + 1} times at the inputs from {keys[0]} to {keys[-1]}; "
+                raise DeviceError(f"the process that embeds died {_RETRIES + 1} times at the inputs from {some[0]} to {some[-1]}; "
                                   f"its log is in Ray's ({error})") from None
-            parts.add(keys, vectors, [errors.get(index) for index in range(len(keys))])
+            parts.add(some, vectors, [errors.get(index) for index in range(len(some))])
             progress()
 
         def submit(some: list[_embed.Input]) -> None:
@@ -60,10 +60,10 @@ def embed(inputs: Iterable[_embed.Input], parts: _embed.Parts, folder: str, kind
             task = chosen.encode.remote(values)
             waiting[task], owner[task] = [key for key, _ in some], chosen
 
-        total = _embed.for_each_part(inputs, parts, submit)
+        keys = _embed.for_each_part(inputs, parts, submit)
         while waiting:
             finish_one()
-        return total
+        return keys
 
 
 class _Encoder:

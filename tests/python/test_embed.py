@@ -1,4 +1,5 @@
 """cgc embed: every input is accounted for, as a vector or as an error; runs go on where others ended."""
+import dataclasses
 import os
 import shutil
 import signal
@@ -6,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import types
 
 import cgc
 import numpy
@@ -51,7 +53,7 @@ def test_every_picture_has_a_vector_or_an_error(plans, folder, tmp_path):
     for key, row in {"0.jpg": 0, "6.jpg": 6, "sub/1.JPG": 1, "\\xff.jpg": 2}.items():
         assert numpy.linalg.norm(got[key] - want[row]) < 1e-5
     assert all(isinstance(got[key], str) and got[key] for key in ("a.jpg", "b.png", "c.jpg"))
-    metadata = pyarrow.parquet.read_schema(next((tmp_path / "out").iterdir())).metadata
+    metadata = pyarrow.parquet.read_schema(next((tmp_path / "out").glob("part-*"))).metadata
     assert metadata[b"cgc.identity"].startswith(b"RANDOM-WEIGHTS-") and metadata[b"cgc.model"] == b"small_clip"
 
 
@@ -116,9 +118,13 @@ def test_bad_input(plans, folder, tmp_path):
         assert done.returncode and message in done.stderr and "Traceback" not in done.stderr, done.stderr
         assert not list(tmp_path.glob("out/part*"))
     assert embed(plans, "--images", folder / "sub", out=tmp_path / "out").returncode == 0
-    with pytest.raises(cgc.UsageError, match="has vectors of the model RANDOM-WEIGHTS-.*, and this one is another"):
-        _embed.Parts(tmp_path / "out", "another", "other", 32)
-    (part,) = (tmp_path / "out").iterdir()
+    card = cgc._folder.read(plans / "clip")
+    for other, message in [((dataclasses.replace(card, identity="another"), "image", True), "cgc.identity RANDOM-WEIGHTS-.* have another"),
+                           ((card, "text", True), "cgc.kind image.* have text"),
+                           ((card, "image", False), "cgc.normalized true.* have false")]:
+        with pytest.raises(cgc.UsageError, match=message):
+            _embed.Parts(tmp_path / "out", *other)
+    (part,) = (tmp_path / "out").glob("part-*")
     part.write_bytes(part.read_bytes()[:-9])
     done = embed(plans, "--images", folder / "sub", out=tmp_path / "out")
     assert done.returncode == cgc.Code.INVALID_FILE and "part-000000.parquet is damaged" in done.stderr
@@ -127,7 +133,7 @@ def test_bad_input(plans, folder, tmp_path):
 
 
 def test_no_space_leaves_no_half_part(tmp_path, monkeypatch):
-    parts = _embed.Parts(tmp_path, "id", "model", 2)
+    parts = _embed.Parts(tmp_path, types.SimpleNamespace(identity="id", name="model", size=2), "image")
 
     def full(table, path):
         path.write_bytes(b"half")
@@ -137,4 +143,20 @@ def test_no_space_leaves_no_half_part(tmp_path, monkeypatch):
     monkeypatch.setattr(parts._parquet, "write_table", full)
     with pytest.raises(OSError, match="No space left"):
         parts.add(["b"], numpy.zeros((1, 2), numpy.float32), [None])
-    assert [path.name for path in tmp_path.iterdir()] == ["part-000000.parquet"] and parts.done == {"a"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "part-000000.parquet"] and parts.done == {"a"}
+
+
+def test_one_process_at_a_time_writes_to_a_folder(plans, folder, tmp_path):
+    parts = _embed.Parts(tmp_path / "out", cgc._folder.read(plans / "clip"), "image")
+    done = embed(plans, "--images", folder / "sub", out=tmp_path / "out")
+    assert done.returncode == cgc.Code.USAGE and "another process writes to" in done.stderr
+    parts.close()
+    assert embed(plans, "--images", folder / "sub", out=tmp_path / "out").returncode == 0
+
+
+def test_pictures_that_are_gone_are_not_counted(plans, folder, tmp_path):
+    assert embed(plans, "--images", folder, "--max-errors", "3", out=tmp_path / "out").returncode == 0
+    (folder / "a.jpg").unlink()
+    (folder / "0.jpg").unlink()
+    done = embed(plans, "--images", folder, "--max-errors", "2", out=tmp_path / "out")
+    assert done.returncode == 0 and "10 inputs, 8 vectors, 2 errors; 0 of them now" in done.stdout

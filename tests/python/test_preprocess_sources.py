@@ -4,6 +4,8 @@ import importlib.util
 import io
 import os
 import struct
+import sys
+import types
 
 import cgc
 import numpy
@@ -136,3 +138,8 @@ def test_json():
     assert cgc.Preprocess.from_json(json) == preprocess != cgc.Preprocess({})
     with pytest.raises(cgc.UsageError, match="those of Pillow 11.3.0, and this cgc equals Pillow 13.0.0"):
         cgc.Preprocess.from_json({**json, "pillow": "11.3.0"})
+
+
+def test_another_thread_may_be_importing_pillow(preprocess, monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL.Image", types.ModuleType("PIL.Image"))  # As its import begins.
+    assert preprocess([JPEG]).errors == [None]

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 import urllib.error
 import urllib.request
 
@@ -120,7 +121,7 @@ def test_a_process_that_always_dies_is_an_error(plans, cluster, tmp_path, monkey
     monkeypatch.setattr(cgc.ray, "_RETRIES", 1)
     monkeypatch.setattr(ray, "shutdown", lambda: None)
     monkeypatch.setattr(ray, "init", lambda *_, **__: None)
-    parts = _embed.Parts(tmp_path, "id", "model", 2)
+    parts = _embed.Parts(tmp_path, types.SimpleNamespace(identity="id", name="model", size=2), "text")
     with pytest.raises(cgc.DeviceError, match="the process that embeds died 2 times at the inputs from a to a"):
         cgc.ray.embed([("a", "a.jpg")], parts, str(plans / "clip"), "text", True, cluster, {"executor": "reference"})
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
