@@ -41,7 +41,8 @@ TEST_F(InstalledCgc, SearchesNoFolderOfTheMachineThatBuiltIt) {
           EXPECT_THAT(line.substr(line.find('[') + 1), StartsWith("$ORIGIN")) << file.path();
         }
     }
-  EXPECT_EQ(files, 5u); // cgc, the runtime, the frontend, the provider, the references.
+  // cgc, the runtime, the frontend, the provider, the references, the backend of Triton.
+  EXPECT_EQ(files, 6u);
 }
 
 TEST_F(InstalledCgc, SaysWhichLibraryIsMissingAndHowItIsFound) {

@@ -1,6 +1,7 @@
 """Fixtures: the plans of make_plans.py, and arrays that DLPack describes wrongly."""
 import ctypes
 import os
+import tempfile
 from pathlib import Path
 
 import cgc
@@ -18,6 +19,13 @@ def pytest_addoption(parser):
 @pytest.fixture(scope="session")
 def plans(request):
     return Path(request.config.getoption("--plans"))
+
+
+@pytest.fixture(scope="session")
+def short_folder():
+    """A folder with a short path, for sockets, whose paths have at most 107 bytes: that of TMPDIR may have more."""
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

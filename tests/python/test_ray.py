@@ -25,9 +25,9 @@ PICTURES = 3000
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(short_folder):
     """A Ray with a GPU that does not exist, which an actor asks for."""
-    context = ray.init(num_cpus=4, num_gpus=1, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False,
+    context = ray.init(_temp_dir=str(short_folder), num_cpus=4, num_gpus=1, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False,
                        logging_level="ERROR", runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}})
     yield context.address_info["address"]
     serve.shutdown()

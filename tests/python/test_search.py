@@ -142,8 +142,8 @@ class Browser:
 
 
 @pytest.fixture
-def browser(tmp_path):
-    made = Browser(tmp_path)
+def browser(short_folder):
+    made = Browser(short_folder)
     yield made
     made.close()
 
