@@ -323,36 +323,19 @@ CublasLt::CublasLt(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 CublasLt::~CublasLt() = default;
 
 Result<std::unique_ptr<CublasLt>> CublasLt::open(const std::string &path) {
-  std::vector<std::filesystem::path> places = libraryPlaces(kLibrary, path);
-  if (path.empty())
-    places.insert(places.begin(), kLibrary); // The dynamic loader searches for a bare name.
-  void *library = nullptr;
-  std::string why;
-  for (const std::filesystem::path &place : places) {
-    library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library)
-      break;
-    if (why.empty())
-      why = dlerror();
-  }
-  if (!library) {
-    places.erase(places.begin(), places.begin() + path.empty());
-    return Status(Code::Device,
-                  std::string("the plan calls cuBLASLt, and ") + kLibrary +
-                      " cannot be opened (looked " +
-                      (path.empty() ? "where the loader does, and " : "") + "for " +
-                      joinPaths(places) + ": " + why +
-                      "); install cuBLAS " CGC_STRING(
-                          CUBLAS_VER_MAJOR) ", put its "
-                                            "folder into LD_LIBRARY_PATH, or say where it is");
-  }
+  const Result<void *> library = openLibrary(kLibrary, path);
+  if (!library.isOk())
+    return Status(Code::Device, "the plan calls cuBLASLt, and " + library.status().message() +
+                                    "; install cuBLAS " CGC_STRING(
+                                        CUBLAS_VER_MAJOR) ", put its folder into LD_LIBRARY_PATH, "
+                                                          "or say where it is");
   auto impl = std::make_unique<Impl>();
   const auto wrong = [&](const std::string &what) {
     return Status(Code::Device, "the library that was opened as " + std::string(kLibrary) + what +
                                     "; the plan needs cuBLASLt " CGC_STRING(
                                         CUBLAS_VER_MAJOR) " as it comes with CUDA 13");
   };
-  if (const char *missing = impl->lib.load(library))
+  if (const char *missing = impl->lib.load(*library))
     return wrong(std::string(" has no function ") + missing);
   impl->machine.version = impl->lib.cublasLtGetVersion();
   if (impl->machine.version / 10000 != CUBLAS_VER_MAJOR)

@@ -26,6 +26,26 @@ std::vector<fs::path> libraryPlaces(const std::string &library, const std::strin
   return files;
 }
 
+Result<void *> openLibrary(const std::string &library, const std::string &path) {
+  const std::vector<fs::path> places = libraryPlaces(library, path);
+  std::string why;
+  const auto open = [&](const std::string &place) {
+    void *const opened = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!opened && why.empty())
+      why = dlerror();
+    return opened;
+  };
+  if (path.empty())
+    if (void *const opened = open(library)) // The dynamic loader searches for a bare name.
+      return opened;
+  for (const fs::path &place : places)
+    if (void *const opened = open(place))
+      return opened;
+  return Status(Code::Device, library + " cannot be opened (looked " +
+                                  (path.empty() ? "where the loader does, and " : "") + "for " +
+                                  joinPaths(places) + ": " + why + ")");
+}
+
 std::string joinPaths(const std::vector<fs::path> &paths) {
   std::string text;
   for (const fs::path &path : paths)
