@@ -21,11 +21,12 @@ set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
 set(CMAKE_CUDA_STANDARD 20)
 find_package(CUDAToolkit 13.0 REQUIRED)
 
-# cuBLASLt: only its header is needed here; the library is opened at run time. Programs of the build tree find it by
-# their RUNPATH.
+# cuBLASLt: only its header is needed here; the library is opened at run time. Programs of the build tree find it,
+# and NCCL, by their RUNPATH.
 find_path(CGC_CUBLASLT_INCLUDE cublasLt.h
   PATHS ${CUDAToolkit_INCLUDE_DIRS} ${CGC_SITE_PACKAGES}/nvidia/cu13/include NO_DEFAULT_PATH REQUIRED)
-set(CMAKE_BUILD_RPATH ${CGC_CUBLASLT_INCLUDE}/../lib ${CGC_SITE_PACKAGES}/nvidia/cu13/lib)
+set(CMAKE_BUILD_RPATH ${CGC_CUBLASLT_INCLUDE}/../lib ${CGC_SITE_PACKAGES}/nvidia/cu13/lib
+  ${CGC_SITE_PACKAGES}/nvidia/nccl/lib)
 
 find_package(LLVM 19.1 REQUIRED CONFIG)
 find_package(CLI11 REQUIRED CONFIG)

@@ -11,6 +11,7 @@ set(CGC_RUNTIME_HEADERS
   runtime/base/status.h
   runtime/base/tensor_view.h
   runtime/cgc.h
+  runtime/exec/communicator.h
   runtime/exec/engine.h
   runtime/exec/host_function.h
   runtime/exec/memory_pool.h

@@ -30,9 +30,19 @@ def naming_torch(is_needed: bool) -> Iterator[None]:
 
 def cublaslt() -> str:
     """The libcublasLt of the package nvidia-cublas; empty if it is not installed."""
+    return _of_nvidia("cu13/lib/libcublasLt.so.13")
+
+
+def nccl() -> str:
+    """The libnccl of the package nvidia-nccl-cu13; empty if it is not installed."""
+    return _of_nvidia("nccl/lib/libnccl.so.2")
+
+
+def _of_nvidia(path: str) -> str:
+    """A library below the folder nvidia, which packages of NVIDIA share; empty if it is not there."""
     spec = importlib.util.find_spec("nvidia")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
-        library = Path(folder, "cu13", "lib", "libcublasLt.so.13")
+        library = Path(folder, path)
         if library.exists():
             return str(library)
     return ""

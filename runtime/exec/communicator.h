@@ -46,27 +46,32 @@ public:
   /// searched and what to install, if NCCL is missing or older than 2.19.
   static Result<CommunicatorId> makeId(const std::string &ncclPath = {});
 
-  /// Joins the communicator `id`, and returns when all ranks have joined. Usage if rank, ranks or
-  /// timeout are out of range. Device if NCCL is missing, too old or refuses, or if the ranks do
-  /// not join within the timeout.
+  /// Joins the communicator `id`, and returns when all ranks have joined. Usage if rank, ranks,
+  /// device or timeout are out of range. Device if NCCL is missing, too old or refuses, or if the
+  /// ranks do not join within the timeout: a thread of this process then still waits in NCCL, and
+  /// `id` is of no further use.
   static Result<std::shared_ptr<Communicator>> create(const CommunicatorId &id,
                                                       CommunicatorOptions options);
   Communicator(const Communicator &) = delete;
   Communicator &operator=(const Communicator &) = delete;
+  /// Leaves the communicator, for which NCCL may wait for the other ranks, at most as long as the
+  /// timeout. A rank that leaves for an error calls abort() before.
   ~Communicator();
 
   int rank() const;
   int ranks() const;
 
   /// Compares facts with the other ranks, which all call this with facts of the same names. Usage,
-  /// naming the first fact that differs, the ranks and this rank's value, if one does, on all ranks
-  /// alike. Fails as check() does if a rank does not answer.
+  /// naming the first fact that differs and the ranks with their values, if one does, on all ranks
+  /// alike. Device if a rank does not answer within the timeout.
   Status agree(std::span<const SharedFact> facts);
 
-  /// NCCL's asynchronous error, or that of an earlier abort(). Waits for nothing.
+  /// The first failure: NCCL's asynchronous error, a call that NCCL refused, the timeout of a wait,
+  /// or the reason of an abort(). Waits for nothing. After a failure the communicator is aborted.
   Status check();
-  /// Ends all collectives that are enqueued and refuses further ones, for the reason `why`. Work
-  /// behind them on a stream may then read what they did not write. Does nothing a second time.
+  /// Ends all collectives that are enqueued, soon after it returns, and refuses further ones, for
+  /// the reason `why`. Work behind them on a stream may then read what they did not write. Does
+  /// nothing after a failure.
   void abort(const Status &why);
 
   struct Impl; ///< communicator_impl.h, which is not installed.

@@ -17,14 +17,17 @@ struct CollectivePart {
 };
 
 /// Enqueues a collective on `stream`, or runs it before returning if the ranks have no GPU. All
-/// parts in one group of NCCL. May be called while the stream is being captured, on all ranks alike.
-/// Device if NCCL refuses or the communicator is aborted.
+/// parts in one group of NCCL. May be called while the stream is being captured, on all ranks
+/// alike. Unsupported for dtypes that NCCL does not compute: sums of bool, means of integers,
+/// reductions of i16. Device if NCCL refuses, which aborts the communicator; its first failure if
+/// it has one.
 Status enqueueCollective(Communicator &communicator, CollectiveKind kind, Reduction reduction,
                          std::span<const CollectivePart> parts, cudaStream_t stream);
 
-/// Waits for `event` as long as the communicator's timeout, and looks for asynchronous errors
-/// meanwhile. After an error or the timeout it aborts the communicator, waits for the event and
-/// fails: with NCCL's error, or with Device, saying what it waited for ("step 5").
+/// Waits for `event` as long as the communicator's timeout, while a thread looks for asynchronous
+/// errors. After an error or the timeout that thread aborts the communicator, which lets the event
+/// complete; then this fails with NCCL's error, or with Device, saying what it waited for ("step
+/// 5"). The event's device is current.
 Status waitWithin(Communicator &communicator, cudaEvent_t event, const std::string &what);
 
 } // namespace cgc
