@@ -2,25 +2,35 @@
 #include "runtime/plan/branches.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace cgc {
 
 std::vector<ParallelRegion> parallelRegions(std::span<const LaunchRecord> records) {
   std::vector<ParallelRegion> regions;
+  bool inRegion = false;
   for (size_t i = 0; i < records.size(); ++i) {
-    if (records[i].branch == 0)
+    if (records[i].branch == kCollectiveBranch)
       continue;
-    if (regions.empty() || regions.back().end < i)
+    const bool wasInRegion = std::exchange(inRegion, records[i].branch != 0);
+    if (!inRegion)
+      continue;
+    if (!wasInRegion)
       regions.push_back({i, i});
     regions.back().end = i + 1;
   }
   return regions;
 }
 
+size_t collectivesBeside(const Bucket &bucket) {
+  return size_t(std::ranges::count(bucket.records, kCollectiveBranch, &LaunchRecord::branch));
+}
+
 uint32_t largestBranch(const Bucket &bucket) {
   uint32_t largest = 0;
   for (const LaunchRecord &record : bucket.records)
-    largest = std::max(largest, record.branch);
+    if (record.branch != kCollectiveBranch)
+      largest = std::max(largest, record.branch);
   return largest;
 }
 

@@ -4,7 +4,6 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/plan.h"
 
-#include <optional>
 #include <vector>
 
 namespace cgc {
@@ -19,9 +18,9 @@ enum class CollectiveKind : uint8_t {
 /// The values are part of the plan format.
 enum class Reduction : uint8_t { Sum, Mean, Max };
 
-/// One collective of any number of tensors, each reduced, gathered or copied on its own. Tensors are
-/// dense; a result has the dtype of its operand. A result may be its operand (AllReduce, Broadcast)
-/// and overlaps nothing else.
+/// One collective of any number of tensors, each reduced, gathered or copied on its own. Tensors
+/// are dense; a result has the dtype of its operand. A result may be its operand (AllReduce,
+/// Broadcast) and overlaps nothing else.
 struct CollectiveCall {
   CollectiveKind kind{};
   Reduction reduction = Reduction::Sum; ///< Of AllReduce and ReduceScatter.
@@ -31,10 +30,17 @@ struct CollectiveCall {
 };
 
 inline constexpr const char *kCollectiveLibrary = "nccl";
+/// The largest CollectiveCall::ranks.
+inline constexpr int64_t kMaxRanks = 1 << 20;
 /// "all_reduce", "all_gather", "reduce_scatter", "broadcast".
 CGC_API const char *collectiveName(CollectiveKind kind);
-/// Whether `call` is a collective.
+/// Whether the sizes of the results depend on the number of ranks.
+CGC_API bool hasRanks(CollectiveKind kind);
+/// Whether it has a reduction.
+CGC_API bool reduces(CollectiveKind kind);
+/// Whether `call`, or the call of `record`, is a collective.
 CGC_API bool isCollective(const LibraryCall &call);
+CGC_API bool isCollective(const LaunchRecord &record);
 /// The record of a collective. Reads the operands, writes the results, ints {reduction, ranks}.
 CGC_API LibraryCall libraryCall(const CollectiveCall &collective);
 /// The inverse of libraryCall(), for a call whose tensors exist. InvalidFile, with the reason, if

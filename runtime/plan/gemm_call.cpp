@@ -24,12 +24,6 @@ bool isOperand(const TensorRef &t) {
   return isMatrix(transposed);
 }
 
-bool overlap(const TensorRef &a, const TensorRef &b) {
-  return a.slot.buffer == b.slot.buffer && a.slot.index == b.slot.index &&
-         a.slot.offset < b.slot.offset + *tensorExtent(b) &&
-         b.slot.offset < a.slot.offset + *tensorExtent(a);
-}
-
 bool isFlag(int64_t value) {
   return value == 0 || value == 1;
 }

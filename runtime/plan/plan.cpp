@@ -161,6 +161,12 @@ std::optional<IndexRange> indexRange(const IoTensor &input) {
   return range;
 }
 
+bool overlap(const TensorRef &a, const TensorRef &b) {
+  return a.slot.buffer == b.slot.buffer && a.slot.index == b.slot.index &&
+         a.slot.offset < b.slot.offset + *tensorExtent(b) &&
+         b.slot.offset < a.slot.offset + *tensorExtent(a);
+}
+
 bool isDense(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
   if (sizes.size() != strides.size())
     return false;

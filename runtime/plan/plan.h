@@ -170,6 +170,8 @@ CGC_API std::string hostFunctionName(const HostCall &call);
 
 /// The most branches that a bucket may have beside branch 0.
 inline constexpr uint32_t kMaxBranches = 4;
+/// LaunchRecord::branch of a collective (collective_call.h) that runs beside all other records.
+inline constexpr uint32_t kCollectiveBranch = kMaxBranches + 1;
 
 /// One step of a bucket, with the model node that it comes from.
 struct LaunchRecord {
@@ -178,7 +180,9 @@ struct LaunchRecord {
   /// 0, or the parallel branch that the record belongs to, 1 to kMaxBranches. A record of branch 0
   /// runs after all records before it and before all records after it. Between two of them, the
   /// records of one branch run in order, and records of different branches in any order or at the
-  /// same time (branches.h).
+  /// same time (branches.h). Or kCollectiveBranch: the collective is in no region and ends none. It
+  /// runs after the records before it that use memory that it writes or write memory that it reads,
+  /// and before the records after it that do; collectives run in order.
   uint32_t branch = 0;
   bool operator==(const LaunchRecord &) const = default;
 };
@@ -375,6 +379,8 @@ CGC_API std::optional<uint64_t> tensorBytes(DType dtype, std::span<const int64_t
 /// element; 0 for an empty tensor. std::nullopt if sizes and strides differ in number, one is
 /// negative, or the arithmetic overflows.
 CGC_API std::optional<uint64_t> tensorExtent(const TensorRef &tensor);
+/// Whether the bytes from the first to the last elements of two tensors of a valid plan overlap.
+CGC_API bool overlap(const TensorRef &a, const TensorRef &b);
 /// Whether a tensor is row-major without gaps. Strides of dimensions of size 1 are ignored.
 CGC_API bool isDense(std::span<const int64_t> sizes, std::span<const int64_t> strides);
 

@@ -2,6 +2,7 @@
 #include "runtime/plan/validate_branches.h"
 
 #include "runtime/plan/branches.h"
+#include "runtime/plan/collective_call.h"
 
 #include <algorithm>
 #include <array>
@@ -25,6 +26,8 @@ std::vector<Access> accessesOf(const Bucket &bucket, const ParallelRegion &regio
   std::vector<Access> accesses;
   for (size_t i = region.begin; i < region.end; ++i) {
     const LaunchRecord &record = bucket.records[i];
+    if (record.branch == kCollectiveBranch) // Ordered by its memory.
+      continue;
     for (const bool writes : {false, true})
       for (TensorId id : writes ? recordWrites(record) : recordReads(record)) {
         const TensorRef &tensor = bucket.tensors[uint32_t(id)];
@@ -79,7 +82,11 @@ Status checkBranches(const Bucket &bucket) {
   if (const uint32_t branch = largestBranch(bucket); branch > kMaxBranches)
     return {Code::InvalidFile, "a record is in branch " + std::to_string(branch) +
                                    "; the largest is " + std::to_string(kMaxBranches)};
-  if (hasHostCalls(bucket) && largestBranch(bucket) > 0)
+  for (const LaunchRecord &record : bucket.records)
+    if (record.branch == kCollectiveBranch && !isCollective(record))
+      return {Code::InvalidFile, "a record that is no collective is in the branch of collectives"};
+  if (hasHostCalls(bucket) &&
+      std::ranges::any_of(bucket.records, [](const LaunchRecord &r) { return r.branch > 0; }))
     return {Code::InvalidFile, "the bucket calls functions of the host and has branches, and host "
                                "calls are between graphs that run one after another"};
   for (const ParallelRegion &region : parallelRegions(bucket.records))

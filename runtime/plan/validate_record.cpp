@@ -2,6 +2,7 @@
 #include "runtime/plan/validate_record.h"
 
 #include "runtime/plan/aten_values.h"
+#include "runtime/plan/collective_call.h"
 #include "runtime/plan/gemm_call.h"
 #include "runtime/plan/invalid.h"
 #include "runtime/plan/layout.h"
@@ -80,6 +81,9 @@ private:
       return invalidFile("the library's or function's name is empty or not an identifier");
     if (call.writes.empty())
       return invalidFile("it writes nothing");
+    if (isCollective(call))
+      if (const Status status = collectiveCall(call, bucket_.tensors).status(); !status.isOk())
+        return invalidFile(status.message());
     if (isGemm(call))
       if (const Status status = gemmCall(call, bucket_.tensors).status(); !status.isOk())
         return invalidFile(status.message());
@@ -148,10 +152,7 @@ private:
 
   /// Whether two dense tensors share memory.
   bool overlap(TensorId first, TensorId second) const {
-    const TensorRef &a = bucket_.tensors[uint32_t(first)], &b = bucket_.tensors[uint32_t(second)];
-    return a.slot.buffer == b.slot.buffer && a.slot.index == b.slot.index &&
-           a.slot.offset < b.slot.offset + *tensorExtent(b) &&
-           b.slot.offset < a.slot.offset + *tensorExtent(a);
+    return cgc::overlap(bucket_.tensors[uint32_t(first)], bucket_.tensors[uint32_t(second)]);
   }
 
   const PlanData &plan_;
