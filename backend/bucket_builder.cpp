@@ -6,6 +6,7 @@
 #include "runtime/base/check.h"
 #include "runtime/base/printable.h"
 #include "runtime/plan/aten_ops.h"
+#include "runtime/plan/collective_call.h"
 #include "runtime/plan/names.h"
 
 namespace cgc::backend {
@@ -194,6 +195,14 @@ TensorId BucketBuilder::tensor(const Place &place) {
   if (isNew)
     tensors_.push_back(place);
   return TensorId{it->second};
+}
+
+bool BucketBuilder::isWhole(const ir::Value &value) const {
+  const Place own = place(&value);
+  return storages_[own.storage].kind == BufferKind::Arena && own.type().isContiguous() &&
+         own.type().numBytes() == storages_[own.storage].bytes &&
+         llvm::count_if(
+             places_, [&](const auto &entry) { return entry.second.storage == own.storage; }) == 1;
 }
 
 AtenArg BucketBuilder::arg(const ir::Arg &arg) {
@@ -406,12 +415,39 @@ std::vector<BufferUse> BucketBuilder::bufferUses() const {
   return uses;
 }
 
+void BucketBuilder::setBranches(llvm::ArrayRef<BufferUse> uses) {
+  const auto isBeside = [](const LaunchRecord &record) { return isCollective(record); };
+  // A collective depends on all of its operands, and what reads one result on one operand alone.
+  std::map<uint32_t, uint32_t> operandOf; // The storage of the operand, by that of the result.
+  for (const LaunchRecord &record : records_)
+    if (isBeside(record)) {
+      const auto &call = std::get<LibraryCall>(record.op);
+      for (const auto &[read, write] : llvm::zip_equal(call.reads, call.writes))
+        operandOf.try_emplace(tensors_[static_cast<uint32_t>(write)].storage,
+                              tensors_[static_cast<uint32_t>(read)].storage);
+    }
+  std::vector<BufferUse> others; // Of the records but collectives.
+  for (const auto &[record, use] : llvm::zip_equal(records_, uses)) {
+    if (isBeside(record))
+      continue;
+    others.push_back(use);
+    for (auto *buffers : {&others.back().reads, &others.back().writes})
+      for (uint32_t &buffer : *buffers)
+        for (auto it = operandOf.find(buffer); it != operandOf.end() && it->second != buffer;
+             it = operandOf.find(buffer))
+          buffer = it->second;
+  }
+  const std::vector<uint32_t> branches = findBranches(others);
+  size_t next = 0;
+  for (LaunchRecord &record : records_)
+    record.branch = isBeside(record) ? kCollectiveBranch : branches[next++];
+}
+
 FinishedBucket BucketBuilder::finish(bool branches) {
   const std::vector<BufferUse> uses = bufferUses();
   // On the host, and around a host call, records run one by one.
   if (branches && options_.target == DeviceKind::Cuda && llvm::none_of(records_, isHostCall))
-    for (auto [record, branch] : llvm::zip_equal(records_, findBranches(uses)))
-      record.branch = branch;
+    setBranches(uses);
   const BufferLives lives(uses, records_, storages_.size());
   std::vector<size_t> arena, arenaIndex(storages_.size()); // The arena's storages.
   std::vector<uint64_t> bytes;

@@ -85,6 +85,8 @@ public:
   std::optional<Place> optionalPlace(const ir::Arg &arg) const {
     return arg.isNone() ? std::nullopt : std::optional(place(arg.value()));
   }
+  /// Whether `value`, which is placed, fills memory in the arena that no other value so far is in.
+  bool isWhole(const ir::Value &value) const;
   bool isPlaced(const ir::Value *value) const { return places_.contains(value); }
   void setPlace(const ir::Value *value, Place place) { places_[value] = std::move(place); }
   /// Notes that `output`, of the definition of an op, is the result `result` of that op.
@@ -180,6 +182,8 @@ private:
   bool canWriteInPlace(const Place &value, const Place &state) const;
   /// The storage that stands for all storages of the same memory: those of one state.
   uint32_t representative(uint32_t storage) const;
+  /// Gives the records, which have these uses, their branches.
+  void setBranches(llvm::ArrayRef<BufferUse> uses);
   /// The storages in arena, outputs and states that each record uses.
   std::vector<BufferUse> bufferUses() const;
   /// Returns true if `place` has each element of its storage once.

@@ -112,7 +112,8 @@ double estimateMicros(const Bucket &bucket, DeviceKind target, int64_t multiproc
   for (const ParallelRegion &region : parallelRegions(bucket.records)) {
     std::array<double, kMaxBranches + 1> branches{};
     for (size_t i = region.begin; i < region.end; ++i)
-      branches[bucket.records[i].branch] += microsOf(bucket.records[i]);
+      if (bucket.records[i].branch != kCollectiveBranch)
+        branches[bucket.records[i].branch] += microsOf(bucket.records[i]);
     micros += std::ranges::max(branches);
   }
   return micros;
