@@ -171,6 +171,12 @@ Result<Recipe> recipeOfTraining(const CompileOptions &options, const TrainOption
     return Status(Code::Usage,
                   "accumulation is over batches with losses of their own, and micro-batches "
                   "have one loss: leave one of the two out");
+  const bool isDataParallel = train.isDataParallel || train.ranks;
+  if (isDataParallel && options.target != DeviceKind::Cuda)
+    return Status(Code::Usage, "several ranks train on GPUs: compile for target cuda");
+  if (train.accumulates && train.ranks)
+    return Status(Code::Usage, "accumulation is over batches with losses of their own, and these "
+                               "ranks have one loss: leave one of the two out");
   Recipe recipe{.methods = {train.method}, .stages = {PipelineKind::Step, PipelineKind::Evaluate}};
   if (train.accumulates)
     recipe.stages = {PipelineKind::Step, PipelineKind::FirstGradient, PipelineKind::NextGradient,
@@ -181,7 +187,9 @@ Result<Recipe> recipeOfTraining(const CompileOptions &options, const TrainOption
                      .loss = train.loss,
                      .optimizer = train.optimizer,
                      .recompute = train.recompute,
-                     .microBatches = train.microBatches};
+                     .microBatches = train.microBatches,
+                     .isDataParallel = isDataParallel,
+                     .ranks = train.ranks};
   recipe.step = TrainingStep{.method = train.method,
                              .loss = static_cast<uint32_t>(train.loss),
                              .autocast = train.autocast,

@@ -44,6 +44,11 @@ struct TrainOptions {
   /// The micro-batches that the step computes one after another, at least 2, each bucket's batch
   /// divided by them. None: the batch is not split.
   std::optional<uint64_t> microBatches = {};
+  /// Several ranks run the plan, each on a batch of its own, and average their gradients.
+  bool isDataParallel = false;
+  /// The ranks, at least 2, that share each bucket's batch and its loss, each with its part of the
+  /// rows. Implies isDataParallel. None: any number of ranks, each with a loss of its own.
+  std::optional<uint64_t> ranks = {};
 };
 
 struct CompileOptions {

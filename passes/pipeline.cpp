@@ -28,6 +28,10 @@ constexpr Condition kAutocast = {"with --autocast",
                                  [](const Settings &s) { return s.autocast.has_value(); }};
 constexpr Condition kGradCache = {"with --grad-cache",
                                   [](const Settings &s) { return s.microBatches.has_value(); }};
+constexpr Condition kDataParallel = {"with --data-parallel",
+                                     [](const Settings &s) { return s.isDataParallel; }};
+constexpr Condition kRanks = {"with --ranks",
+                              [](const Settings &s) { return s.ranks.has_value(); }};
 constexpr Condition kRecompute = {"with --recompute",
                                   [](const Settings &s) { return !s.recompute.empty(); }};
 
@@ -73,6 +77,10 @@ Runs trainConvolutions(const Settings &) {
 
 Runs splitBatch(const Settings &settings) {
   return {Options{{"count", std::to_string(*settings.microBatches)}}};
+}
+
+Runs splitRanks(const Settings &settings) {
+  return {Options{{"count", std::to_string(*settings.ranks)}}};
 }
 
 Runs differentiate(const Settings &settings) {
@@ -161,10 +169,13 @@ constexpr DefaultPass kTraining[] = {
      kMethod, kSelects, trainConvolutions},
     {"cse", "merges what passes made twice, whose gradients would be taken twice", kMethod},
     // The gradients and what becomes of them.
+    {"split-ranks", "before micro-batches, which split what a rank computes", kBackward, kRanks,
+     splitRanks},
     {"micro-batches", "before differentiate, which takes the gradients of the whole loss",
      kBackward, kGradCache, splitBatch},
     {"differentiate", "before weights could be folded", kBackward, kAlways, differentiate},
     {"accumulate", "between differentiate and optimize", kAccumulates, kAlways, accumulate},
+    {"average-gradients", "before optimize, which takes the means", kUpdates, kDataParallel},
     {"optimize", "after the passes that make the gradients it takes", kUpdates, kAlways,
      [](const Settings &s) { return Runs{toOptions(s.optimizer)}; }},
     {"fold", "evaluates constants of gradients and updates", kAll},
@@ -181,6 +192,8 @@ constexpr DefaultPass kTraining[] = {
     {"recompute", "lets the activations of one micro-batch be in memory at a time", kBackward,
      kGradCache, recomputeMicroBatches},
     {"dce", "erases what passes left without users", kAll},
+    {"join-collectives", "once it is known when each gradient is computed", kUpdates,
+     kDataParallel},
 };
 
 void addPasses(PassList &passes, llvm::ArrayRef<DefaultPass> table, const Settings &settings) {

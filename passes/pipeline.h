@@ -46,6 +46,8 @@ struct PipelineSettings {
   std::string recompute = {}; ///< The level of the pass `recompute`; empty: no such pass.
   /// The micro-batches that a batch is computed in; none: it is not split.
   std::optional<uint64_t> microBatches = {};
+  bool isDataParallel = false;        ///< Several ranks average their gradients.
+  std::optional<uint64_t> ranks = {}; ///< That share a batch and its loss; none: each has its own.
 };
 
 /// Returns the default passes, in order.

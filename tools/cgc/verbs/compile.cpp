@@ -4,6 +4,7 @@
 #include "driver/batch_curve.h"
 #include "passes/pipeline.h"
 #include "runtime/base/file.h"
+#include "runtime/plan/collective_call.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/file_arguments.h"
@@ -55,7 +56,8 @@ struct CompileFlags {
   std::string autocast, recompute = "none";
   size_t loss = 0;
   std::optional<uint64_t> gradCache; ///< Micro-batches; none: the batch is not split.
-  bool keepGradients = false, accumulate = false;
+  std::optional<uint64_t> ranks;     ///< That share a batch; none: each has its own.
+  bool keepGradients = false, accumulate = false, dataParallel = false;
   bool noReuse = false, tune = false, requireNative = false, json = false;
   passes::InstrumentationOptions instrumentation;
 };
@@ -159,7 +161,9 @@ Result<driver::CompileOptions> compileOptionsOf(const CompileFlags &options) {
                                                                  : precisionOf(options.autocast),
                                         options.recompute == "none" ? "" : options.recompute,
                                         options.accumulate,
-                                        options.gradCache};
+                                        options.gradCache,
+                                        options.dataParallel,
+                                        options.ranks};
   }
   result.tf32 = options.precision == "tf32";
   result.reusesMemory = !options.noReuse;
@@ -399,6 +403,13 @@ void addTrainOptions(CLI::App &command, CompileFlags &options) {
       "one micro-batch in memory at a time (GradCache)",
       "K")
       ->check(CLI::Range(uint64_t(2), kMaxMicroBatches))
+      ->excludes("--accumulate");
+  addFlag(
+      "--data-parallel", options.dataParallel,
+      "Average gradients and loss over the ranks that run the plan, each on batches of its own");
+  add("--ranks", options.ranks,
+      "Share the batch between N ranks, with the loss over all samples as on one rank", "N")
+      ->check(CLI::Range(uint64_t(2), uint64_t(kMaxRanks)))
       ->excludes("--accumulate");
 }
 
