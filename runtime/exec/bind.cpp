@@ -3,6 +3,7 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/no_throw.h"
+#include "runtime/exec/collective_order.h"
 #include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/validate_access.h"
 
@@ -174,9 +175,22 @@ private:
     return BoundOp(BoundOpCall{op, std::move(arguments)});
   }
 
+  Result<BoundOp> bindCollective(const LibraryCall &call) const {
+    CGC_ASSIGN_OR_RETURN(const CollectiveCall collective, collectiveCall(call, bucket_.tensors));
+    BoundCollective bound{libraries_.communicator, collective.kind, collective.reduction, {}};
+    for (size_t i = 0; i < collective.operands.size(); ++i) {
+      const TensorRef &operand = tensor(collective.operands[i]);
+      bound.parts.push_back({address(collective.operands[i]), address(collective.results[i]),
+                             *tensorExtent(operand) / dtypeSize(operand.dtype), operand.dtype});
+    }
+    return BoundOp(std::move(bound));
+  }
+
   Result<BoundOp> bindOp(const LibraryCall &call) const {
     if (const auto library = plan_.opLibraryOf(call))
       return bindOpCall(call, *libraries_.opLibraries[*library]);
+    if (isCollective(call))
+      return bindCollective(call);
     if (!isGemm(call))
       return Status(Code::Unsupported, "this runtime knows no such library call; use the cgc that "
                                        "compiled the plan, or compile again");
@@ -261,6 +275,15 @@ struct Enqueuer {
     return Status::ok();
   }
   Status operator()(const BoundLibraryCall &l) const { return l.gemm.launch(stream); }
+  Status operator()(const BoundCollective &c) const {
+    if (c.communicator)
+      return enqueueCollective(*c.communicator, c.kind, c.reduction, c.parts, stream);
+    for (const CollectivePart &part : c.parts)
+      if (part.operand != part.result)
+        CGC_TRY((*this)(
+            BoundMemcpy{part.operand, part.result, part.operandElements * dtypeSize(part.dtype)}));
+    return Status::ok();
+  }
   Status operator()(const BoundOpCall &o) const {
     const CgcOpCall call = o.arguments.call();
     const char *why = device == DeviceKind::Cuda ? o.op->launch(&call, stream) : o.op->run(&call);
@@ -365,8 +388,11 @@ Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket 
   const Binder binder(plan, bucket, memory, libraries, notes);
   std::vector<BoundRecord> records;
   records.reserve(bucket.records.size());
-  for (const LaunchRecord &record : bucket.records) {
-    CGC_ASSIGN_OR_RETURN(BoundRecord bound, binder.bind(record));
+  const CollectiveOrder order = collectiveOrder(bucket);
+  for (size_t i = 0; i < bucket.records.size(); ++i) {
+    CGC_ASSIGN_OR_RETURN(BoundRecord bound, binder.bind(bucket.records[i]));
+    if (!order.waits.empty())
+      bound.waits = order.waits[i];
     records.push_back(std::move(bound));
   }
   return records;
@@ -374,7 +400,7 @@ Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket 
 
 void removeBranches(std::vector<BoundRecord> &records) {
   for (BoundRecord &record : records)
-    record.branch = 0;
+    record.branch = record.waits = 0;
 }
 
 Result<BoundRecord> bindRecord(const PlanData &plan, const Bucket &bucket, size_t record,
@@ -386,11 +412,16 @@ Result<BoundRecord> bindRecord(const PlanData &plan, const Bucket &bucket, size_
 void makeProgrammaticEdges(std::vector<BoundRecord> &records) {
   // By branch: the record after which the next one of the branch runs, if it waits for no other.
   std::array<const BoundRecord *, kMaxBranches + 1> last{};
+  std::array<uint32_t, kMaxBranches + 1> waited{}; // The collectives that the branch waited for.
   for (BoundRecord &record : records) {
+    if (record.branch == kCollectiveBranch)
+      continue;
     const BoundRecord *const producer = last[record.branch];
     if (auto *consumer = std::get_if<BoundKernel>(&record.op))
-      consumer->programmatic =
-          consumer->waits && producer && std::holds_alternative<BoundKernel>(producer->op);
+      consumer->programmatic = consumer->waits && producer &&
+                               std::holds_alternative<BoundKernel>(producer->op) &&
+                               record.waits <= waited[record.branch];
+    waited[record.branch] = std::max(waited[record.branch], record.waits);
     // Branch 0 and the others wait for each other.
     if (record.branch == 0)
       last = {};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/exec/buffer.h"
+#include "runtime/exec/communicator_impl.h"
 #include "runtime/exec/cublaslt.h"
 #include "runtime/exec/cuda_support.h"
 #include "runtime/exec/host_function.h"
@@ -41,6 +42,13 @@ struct BoundReference {
 struct BoundLibraryCall {
   BoundGemm gemm;
 };
+/// Borrows the communicator. Without one, which is one rank alone, results are copies of operands.
+struct BoundCollective {
+  Communicator *communicator;
+  CollectiveKind kind;
+  Reduction reduction;
+  std::vector<CollectivePart> parts;
+};
 struct BoundOpCall {
   const CgcOp *op;
   OpArguments arguments;
@@ -66,11 +74,12 @@ struct BoundHostCall {
 
 /// A record bound to memory. It can be enqueued any number of times.
 struct BoundRecord {
-  std::variant<BoundKernel, BoundReference, BoundLibraryCall, BoundOpCall, BoundAtenCall,
-               BoundMemcpy, BoundMemset, BoundHostCall>
+  std::variant<BoundKernel, BoundReference, BoundLibraryCall, BoundCollective, BoundOpCall,
+               BoundAtenCall, BoundMemcpy, BoundMemset, BoundHostCall>
       op;
   std::string name;    ///< Name, source line and module of the record, for messages.
   uint32_t branch = 0; ///< LaunchRecord::branch.
+  uint32_t waits = 0;  ///< CollectiveOrder::waits.
 };
 
 inline bool callsHost(const BoundRecord &record) {
@@ -103,6 +112,7 @@ struct Libraries {
   /// Null unless the reference executor runs kernels and calls of cuBLASLt.
   const ReferenceLibrary *references = nullptr;
   std::span<const NamedHostFunction> hostFunctions = {}; ///< Has those that the plan calls.
+  Communicator *communicator = nullptr;                  ///< Null: there is one rank.
 };
 
 /// LaunchAddresses::constantReads of a launch: bit i is set if reads[i], one of the first 64, is a
@@ -121,7 +131,7 @@ Result<BoundRecord> bindRecord(const PlanData &plan, const Bucket &bucket, size_
                                const BucketMemory &memory, const Libraries &libraries,
                                std::vector<std::string> &notes);
 
-/// Puts all records into branch 0, so that they run in order.
+/// Puts all records into branch 0, so that they run in order. Nothing waits for a collective then.
 void removeBranches(std::vector<BoundRecord> &records);
 /// Makes an edge between two consecutive records programmatic if both are kernels of the kernel
 /// library, the second waits for the first itself (kProgrammaticLaunch), and it waits for nothing

@@ -3,6 +3,10 @@
 
 #include "runtime/base/check.h"
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
 namespace cgc {
 namespace {
 
@@ -15,11 +19,23 @@ public:
     cudaEvent_t done;
     bool isForked = false; ///< It has work that the context's stream has not waited for.
   };
-  BranchedRun(OpProvider *provider, cudaStream_t stream, cudaEvent_t begun, std::vector<Side> sides)
-      : provider_(provider), stream_(stream), begun_(begun), sides_(std::move(sides)) {}
+  /// The stream of collectives and its events.
+  struct Collectives {
+    cudaStream_t stream;
+    cudaEvent_t operands;
+    std::vector<cudaEvent_t> ended;
+  };
+  BranchedRun(OpProvider *provider, cudaStream_t stream, cudaEvent_t begun, std::vector<Side> sides,
+              Collectives collectives)
+      : provider_(provider), stream_(stream), begun_(begun), sides_(std::move(sides)),
+        collectives_(std::move(collectives)) {}
 
   /// Enqueues a record, and returns its stream.
   Result<cudaStream_t> add(const BoundRecord &record) {
+    if (record.branch == kCollectiveBranch) {
+      CGC_TRY(addCollective(record).withContext(record.name));
+      return collectives_.stream;
+    }
     if (record.branch == 0) {
       CGC_TRY(join());
       inRegion_ = false;
@@ -29,6 +45,8 @@ public:
       inRegion_ = true;
     }
     CGC_ASSIGN_OR_RETURN(const cudaStream_t on, streamOf(record.branch));
+    if (record.waits > 0)
+      CGC_TRY(waitForCollectives(record.waits, on));
     const auto enqueueIt = [&] { return enqueue(record, DeviceKind::Cuda, on); };
     const bool isAten = std::holds_alternative<BoundAtenCall>(record.op);
     const Status status = isAten && provider_ ? provider_->onStream(on, enqueueIt) : enqueueIt();
@@ -37,6 +55,15 @@ public:
     return on;
   }
 
+  /// Lets the context's stream wait for all that was enqueued. Returns the first error, but tries
+  /// all.
+  Status finish() {
+    const Status branches = join();
+    Status collectives = ended_ > 0 ? waitForCollectives(ended_, stream_) : Status::ok();
+    return branches.isOk() ? collectives : branches;
+  }
+
+private:
   /// Lets the context's stream wait for all branches. Returns the first error, but tries all.
   Status join() {
     Status first;
@@ -52,7 +79,34 @@ public:
     return first;
   }
 
-private:
+  /// Enqueues a collective after the branches that it waits for.
+  Status addCollective(const BoundRecord &record) {
+    CGC_CHECK(ended_ < collectives_.ended.size() && "there is an event for each collective");
+    const auto follow = [&](cudaStream_t stream) -> Status {
+      CGC_TRY(CGC_CUDA(cudaEventRecord(collectives_.operands, stream), "cannot record an event"));
+      return waitFor(collectives_.operands, collectives_.stream);
+    };
+    // Bits 0 and 1 are the context's stream. The first collective follows it in any case, so that
+    // its stream is captured with it.
+    if (ended_ == 0 || (record.waits & 3))
+      CGC_TRY(follow(stream_));
+    for (size_t side = 0; side < sides_.size(); ++side)
+      if (sides_[side].isForked && (record.waits >> (side + 2) & 1))
+        CGC_TRY(follow(sides_[side].stream));
+    CGC_TRY(enqueue(record, DeviceKind::Cuda, collectives_.stream));
+    const cudaEvent_t ended = collectives_.ended[ended_++];
+    return CGC_CUDA(cudaEventRecord(ended, collectives_.stream), "cannot record an event");
+  }
+
+  /// Lets `stream` wait for the first `count` collectives.
+  Status waitForCollectives(uint32_t count, cudaStream_t stream) {
+    CGC_CHECK(count <= ended_ && "a record waits for collectives before it");
+    uint32_t &waited = waited_[stream];
+    return std::exchange(waited, std::max(waited, count)) >= count
+               ? Status::ok()
+               : waitFor(collectives_.ended[count - 1], stream);
+  }
+
   static Status waitFor(cudaEvent_t event, cudaStream_t stream) {
     return CGC_CUDA(cudaStreamWaitEvent(stream, event, 0), "cannot wait for an event");
   }
@@ -74,11 +128,14 @@ private:
   cudaEvent_t begun_;
   std::vector<Side> sides_;
   bool inRegion_ = false;
+  Collectives collectives_;
+  uint32_t ended_ = 0;                      ///< The collectives that were enqueued.
+  std::map<cudaStream_t, uint32_t> waited_; ///< The collectives that a stream has waited for.
 };
 
 } // namespace
 
-Result<BranchStreams> BranchStreams::create(uint32_t largestBranch) {
+Result<BranchStreams> BranchStreams::create(uint32_t largestBranch, size_t collectives) {
   BranchStreams streams;
   for (uint32_t branch = 2; branch <= largestBranch; ++branch) {
     Branch &made = streams.branches_.emplace_back();
@@ -87,6 +144,14 @@ Result<BranchStreams> BranchStreams::create(uint32_t largestBranch) {
   }
   if (!streams.branches_.empty()) {
     CGC_ASSIGN_OR_RETURN(streams.begun_, createEvent());
+  }
+  if (collectives > 0) {
+    CGC_ASSIGN_OR_RETURN(streams.collectives_, createStream());
+    CGC_ASSIGN_OR_RETURN(streams.operands_, createEvent());
+  }
+  for (size_t i = 0; i < collectives; ++i) {
+    CGC_ASSIGN_OR_RETURN(CudaEvent ended, createEvent());
+    streams.ended_.push_back(std::move(ended));
   }
   return streams;
 }
@@ -97,7 +162,10 @@ Status BranchStreams::enqueue(const std::vector<BoundRecord> &records, OpProvide
   std::vector<BranchedRun::Side> sides;
   for (const Branch &branch : branches_)
     sides.push_back({branch.stream.get(), branch.done.get()});
-  BranchedRun run(provider, stream, begun_.get(), std::move(sides));
+  BranchedRun::Collectives collectives{collectives_.get(), operands_.get(), {}};
+  for (const CudaEvent &ended : ended_)
+    collectives.ended.push_back(ended.get());
+  BranchedRun run(provider, stream, begun_.get(), std::move(sides), std::move(collectives));
   const auto enqueueAllOf = [&]() -> Status {
     for (size_t i = 0; i < records.size(); ++i) {
       CGC_ASSIGN_OR_RETURN(const cudaStream_t on, run.add(records[i]));
@@ -107,7 +175,7 @@ Status BranchStreams::enqueue(const std::vector<BoundRecord> &records, OpProvide
     return Status::ok();
   };
   const Status enqueued = enqueueAllOf();
-  Status joined = run.join();
+  Status joined = run.finish();
   return enqueued.isOk() ? joined : enqueued;
 }
 

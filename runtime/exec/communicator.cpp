@@ -244,23 +244,28 @@ struct Communicator::Impl {
 namespace {
 
 /// While it lives, the keeper ends the communicator on asynchronous errors and after the timeout.
+/// Watches of one thread may be nested: the inner one ends first.
 class Watch final {
 public:
   Watch(CommunicatorState &shared, std::string awaited) : shared_(shared) {
     const std::lock_guard lock(shared_.mutex);
-    shared_.awaited = std::move(awaited);
-    shared_.deadline = Clock::now() + shared_.options.timeout;
+    outerAwaited_ = std::exchange(shared_.awaited, std::move(awaited));
+    outerDeadline_ = std::exchange(shared_.deadline, Clock::now() + shared_.options.timeout);
     shared_.changed.notify_all();
   }
   Watch(const Watch &) = delete;
   Watch &operator=(const Watch &) = delete;
   ~Watch() {
     const std::lock_guard lock(shared_.mutex);
-    shared_.deadline.reset();
+    shared_.awaited = std::move(outerAwaited_);
+    shared_.deadline = outerDeadline_;
+    shared_.changed.notify_all();
   }
 
 private:
   CommunicatorState &shared_;
+  std::string outerAwaited_;
+  decltype(CommunicatorState::deadline) outerDeadline_;
 };
 
 Status checkOptions(const CommunicatorOptions &o) {
@@ -517,13 +522,23 @@ Status enqueueCollective(Communicator &communicator, CollectiveKind kind, Reduct
   return shared.failure;
 }
 
-Status waitWithin(Communicator &communicator, cudaEvent_t event, const std::string &what) {
+Status within(Communicator &communicator, const std::string &what,
+              const std::function<Status()> &body) {
   const Communicator::Impl &impl = implOf(communicator);
   const Watch watch(*impl.shared, what);
-  const Status waited = CGC_CUDA(cudaEventSynchronize(event), "cannot wait for " + what);
-  if (!waited.isOk())
-    impl.fail(waited);
-  return impl.check();
+  const Status status = body();
+  // NCCL's reason says more than what failed behind it.
+  Status failure = impl.check();
+  return failure.isOk() ? status : failure;
+}
+
+Status waitWithin(Communicator &communicator, cudaEvent_t event, const std::string &what) {
+  return within(communicator, what, [&]() -> Status {
+    Status waited = CGC_CUDA(cudaEventSynchronize(event), "cannot wait for " + what);
+    if (!waited.isOk())
+      communicator.abort(waited);
+    return waited;
+  });
 }
 
 } // namespace cgc

@@ -6,6 +6,10 @@
 #include "runtime/exec/cuda_support.h"
 #include "runtime/plan/collective_call.h"
 
+#include <functional>
+#include <span>
+#include <string>
+
 namespace cgc {
 
 /// The memory of one tensor of a collective, dense.
@@ -24,10 +28,14 @@ struct CollectivePart {
 Status enqueueCollective(Communicator &communicator, CollectiveKind kind, Reduction reduction,
                          std::span<const CollectivePart> parts, cudaStream_t stream);
 
-/// Waits for `event` as long as the communicator's timeout, while a thread looks for asynchronous
-/// errors. After an error or the timeout that thread aborts the communicator, which lets the event
-/// complete; then this fails with NCCL's error, or with Device, saying what it waited for ("step
-/// 5"). The event's device is current.
+/// Runs `body`, which waits for collectives, as long as the communicator's timeout, while a thread
+/// looks for asynchronous errors. After an error or the timeout that thread aborts the
+/// communicator, which lets the collectives complete; then this fails with NCCL's error, or with
+/// Device, saying what it waited for ("step 5").
+Status within(Communicator &communicator, const std::string &what,
+              const std::function<Status()> &body);
+
+/// Waits for `event`, whose device is current, as within() runs a body.
 Status waitWithin(Communicator &communicator, cudaEvent_t event, const std::string &what);
 
 } // namespace cgc

@@ -61,7 +61,8 @@ Status Context::Impl::create() {
                          "that: its memory is the host's"};
   if (device == DeviceKind::Cuda) {
     CGC_ASSIGN_OR_RETURN(stream, createStream());
-    CGC_ASSIGN_OR_RETURN(branches, BranchStreams::create(parallelBranches()));
+    CGC_ASSIGN_OR_RETURN(branches,
+                         BranchStreams::create(parallelBranches(), parallelCollectives()));
   }
   if (!plan.states.empty() && options.capture != CaptureTime::AtCreation)
     return {Code::Usage, "the plan has states, which the warm-up runs before a capture change: its "
@@ -101,9 +102,22 @@ Status Context::Impl::createArena() {
   return Status::ok();
 }
 
+bool Context::Impl::runsBranches() const {
+  return options.parallelBranches && device == DeviceKind::Cuda && executor == ExecutorKind::Graph;
+}
+
+size_t Context::Impl::parallelCollectives() const {
+  size_t most = 0;
+  if (runsBranches())
+    for (const Entry &entry : engine.plan.data().entries)
+      for (const Bucket &bucket : entry.buckets)
+        most = std::max(most, collectivesBeside(bucket));
+  return most;
+}
+
 uint32_t Context::Impl::parallelBranches() const {
   uint32_t largest = 0;
-  if (options.parallelBranches && device == DeviceKind::Cuda && executor == ExecutorKind::Graph)
+  if (runsBranches())
     for (const Entry &entry : engine.plan.data().entries)
       for (const Bucket &bucket : entry.buckets)
         largest = std::max(largest, largestBranch(bucket));
@@ -193,7 +207,7 @@ Status Context::Impl::createBucket(const Bucket &bucket, BoundBucket &bound) {
   }
   CGC_ASSIGN_OR_RETURN(bound.records,
                        bindRecords(engine.plan.data(), bucket, bound.memory, libraries(), notes));
-  if (parallelBranches() == 0)
+  if (!runsBranches())
     removeBranches(bound.records);
   if (options.programmaticEdges)
     makeProgrammaticEdges(bound.records);

@@ -61,6 +61,12 @@ struct Context::Impl {
   Status create();
   /// Reserves memory for arena, inputs and outputs, and creates the arena.
   Status createArena();
+  /// Gives all ranks of `communicator` the states of rank 0, and waits.
+  Status broadcastStates(Communicator &communicator);
+  /// Whether the context captures records in parallel. Otherwise it runs them in order.
+  bool runsBranches() const;
+  /// The most collectives of a bucket that it captures beside other records.
+  size_t parallelCollectives() const;
   /// The largest branch that the context captures in parallel; 0 if it runs records in order.
   uint32_t parallelBranches() const;
   /// Adds a note if the plan was tuned on another GPU.
@@ -143,8 +149,8 @@ struct Context::Impl {
                                   bool isInput);
 
   Libraries libraries() const {
-    return {engine.provider, engine.cublasLt.get(), engine.opLibraries, engine.references.get(),
-            engine.hostFunctions};
+    return {engine.provider,         engine.cublasLt.get(), engine.opLibraries,
+            engine.references.get(), engine.hostFunctions,  engine.communicator.get()};
   }
   /// The number of buckets that have been captured.
   size_t capturedBuckets() const;

@@ -70,6 +70,25 @@ Status Context::Impl::copyState(size_t index, const TensorView &view, bool toSta
              : CGC_CUDA(cudaStreamSynchronize(on), "cannot copy the state");
 }
 
+Status Context::Impl::broadcastStates(Communicator &communicator) {
+  const PlanData &plan = engine.plan.data();
+  std::vector<CollectivePart> parts;
+  for (size_t i = 0; i < plan.states.size(); ++i) {
+    const State &state = plan.states[i];
+    if (const uint64_t bytes = *tensorBytes(state.dtype, state.sizes); bytes > 0)
+      parts.push_back({states[i], states[i], bytes / dtypeSize(state.dtype), state.dtype});
+  }
+  if (parts.empty())
+    return Status::ok();
+  CGC_TRY(inTurn(stream.get(), [&] {
+    return enqueueCollective(communicator, CollectiveKind::Broadcast, Reduction::Sum, parts,
+                             stream.get());
+  }));
+  return device == DeviceKind::Cpu
+             ? Status::ok()
+             : CGC_CUDA(cudaStreamSynchronize(stream.get()), "cannot share the states");
+}
+
 namespace {
 
 /// Runs `body` as the only user of the context.

@@ -107,6 +107,16 @@ Status checkHostFunctions(const PlanData &plan, const Requirements &needs,
   return Status::ok();
 }
 
+/// Refuses another number of ranks than the plan's sizes are made for.
+Status checkRanks(const Requirements &needs, const Communicator *communicator) {
+  const int64_t ranks = communicator ? communicator->ranks() : 1;
+  if (needs.ranks == 0 || needs.ranks == ranks)
+    return Status::ok();
+  return {Code::Usage, "the plan is made for " + std::to_string(needs.ranks) + " ranks, and " +
+                           std::to_string(ranks) + (ranks == 1 ? " runs it" : " run it") +
+                           "; start as many ranks, or compile it for " + std::to_string(ranks)};
+}
+
 /// Refuses a pool of another device, and a second limit.
 Status checkPool(const EngineOptions &options, DeviceKind runsOn) {
   if (!options.pool)
@@ -191,6 +201,7 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
     CGC_ASSIGN_OR_RETURN(impl->opLibraries, openOpLibraries(plan.data(), options.opLibraries));
     const Requirements needs = requirementsOf(plan.data());
     CGC_TRY(checkHostFunctions(plan.data(), needs, options.hostFunctions));
+    CGC_TRY(checkRanks(needs, options.communicator.get()));
     if (onGpu) {
       CGC_ASSIGN_OR_RETURN(impl->gpu, findGpu(options.device));
       CGC_TRY(checkGpu(impl->gpu, needs.kernelTraits));

@@ -4,6 +4,7 @@
 #include "runtime/base/export.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_view.h"
+#include "runtime/exec/communicator.h"
 #include "runtime/exec/host_function.h"
 #include "runtime/exec/memory_pool.h"
 #include "runtime/plan/plan_file.h"
@@ -53,6 +54,9 @@ struct EngineOptions {
   std::vector<std::string> opLibraries = {};
   /// The functions that the plan calls in place of submodules, in any order. Others are ignored.
   std::vector<NamedHostFunction> hostFunctions = {};
+  /// The ranks that run the plan's collectives together, whose GPU is `device`. Null: this engine
+  /// alone, so that the results of collectives are copies of their operands.
+  std::shared_ptr<Communicator> communicator = {};
   /// Limit in bytes on the weights, arenas, inputs and outputs of this engine and its contexts
   /// together. 0: each request is compared with the memory that is free at that moment. For a GPU
   /// that is its free memory; for the host it is the least of available memory, cgroup limits and
@@ -79,7 +83,8 @@ public:
   /// Opens the libraries that `plan` needs and uploads its weights. `plan` is borrowed and must
   /// outlive the engine. Device if there is no usable GPU or driver, the GPU cannot run the plan's
   /// kernels, or a library that the plan calls is missing. Usage if an op library is not given or
-  /// has another hash, if a host function is not given, if the executor is Reference and the plan's
+  /// has another hash, if a host function is not given, if the plan is made for another
+  /// number of ranks than the communicator has, if the executor is Reference and the plan's
   /// target is cpu, or if `copyWeightsFrom` is of another plan or not on a GPU. Unsupported, naming
   /// the record, if the executor is Reference and the plan calls an op library. OutOfMemory with a
   /// memory breakdown, before anything is allocated, if the weights do not fit.

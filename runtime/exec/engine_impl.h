@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/exec/buffer.h"
+#include "runtime/exec/communicator.h"
 #include "runtime/exec/cublaslt.h"
 #include "runtime/exec/cuda_support.h"
 #include "runtime/exec/engine.h"
@@ -39,7 +40,8 @@ struct Engine::Impl {
         runsOn(executor == ExecutorKind::Reference ? DeviceKind::Cpu : plan.data().target),
         ownMemory(runsOn, options.memoryLimit), pool(options.pool),
         account(std::make_shared<MemoryAccount>(options.name)),
-        separateBuffers(options.separateBuffers), hostFunctions(options.hostFunctions) {}
+        separateBuffers(options.separateBuffers), hostFunctions(options.hostFunctions),
+        communicator(options.communicator) {}
   ~Impl() { memory().release(account->own().weights); }
 
   const Plan &plan;
@@ -65,6 +67,7 @@ struct Engine::Impl {
   /// The libraries of PlanData::opLibraries, in that order.
   std::vector<std::shared_ptr<const OpLibrary>> opLibraries;
   const std::vector<NamedHostFunction> hostFunctions; ///< EngineOptions::hostFunctions.
+  const std::shared_ptr<Communicator> communicator;   ///< EngineOptions::communicator.
   FaultLatch fault;
 };
 

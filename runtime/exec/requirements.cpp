@@ -2,6 +2,7 @@
 #include "runtime/exec/requirements.h"
 
 #include "runtime/kernels/kernel_table.h"
+#include "runtime/plan/collective_call.h"
 #include "runtime/plan/gemm_call.h"
 
 #include <algorithm>
@@ -36,8 +37,13 @@ Requirements requirementsOf(const PlanData &plan) {
       needs.libTorch.push_back({entry.name, std::move(ops)});
     for (const Bucket &bucket : entry.buckets)
       for (const LaunchRecord &record : bucket.records) {
-        if (const auto *call = std::get_if<LibraryCall>(&record.op))
+        if (const auto *call = std::get_if<LibraryCall>(&record.op)) {
           needs.cublasLt |= isGemm(*call);
+          if (isCollective(*call)) {
+            needs.nccl = true;
+            needs.ranks = std::max(needs.ranks, call->ints[1]);
+          }
+        }
         if (const auto *call = std::get_if<HostCall>(&record.op))
           needs.hostFunctions.try_emplace(hostFunctionName(*call), record.location);
         if (const auto *launch = std::get_if<KernelLaunch>(&record.op))

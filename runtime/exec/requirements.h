@@ -28,6 +28,8 @@ struct Requirements {
   /// The functions of the host that records call, by hostFunctionName(), with the location of the
   /// first call.
   std::map<std::string, LocationId> hostFunctions;
+  bool nccl = false;     ///< Whether a record is a collective.
+  int64_t ranks = 0;     ///< The number of ranks that sizes are made for; 0 if they fit any.
   bool cublasLt = false; ///< Whether a record calls cuBLASLt.
   bool gpu = false;      ///< Whether the target is cuda.
   /// The union of the traits (KernelTrait) of all kernels that the plan launches. Kernels that this

@@ -160,6 +160,14 @@ Status Trainer::Impl::checkFileNames() const {
   return Status::ok();
 }
 
+std::string hashDigits(std::string_view text) {
+  uint64_t hash = hash64(std::as_bytes(std::span(text)));
+  std::string digits(16, '0');
+  for (size_t i = digits.size(); i-- > 0; hash >>= 4)
+    digits[i] = "0123456789abcdef"[hash & 15];
+  return digits;
+}
+
 std::string Trainer::Impl::structureHash() const {
   PlanData data = plan->data();
   data.producer.clear();
@@ -169,12 +177,7 @@ std::string Trainer::Impl::structureHash() const {
     for (Bucket &bucket : entry.buckets)
       for (LaunchRecord &record : bucket.records)
         record.location = kNoLocation;
-  const std::string listing = toText(data);
-  uint64_t hash = hash64(std::as_bytes(std::span(listing)));
-  std::string digits(16, '0');
-  for (size_t i = digits.size(); i-- > 0; hash >>= 4)
-    digits[i] = "0123456789abcdef"[hash & 15];
-  return digits;
+  return hashDigits(toText(data));
 }
 
 Status Trainer::Impl::saveFile(const std::string &path, const std::vector<FileTensor> &tensors,
@@ -301,6 +304,8 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
   CGC_TRY(broken);
   steps = info.step;
   microBatches = savedMicroBatches;
+  broken = shareStates();
+  CGC_TRY(broken);
   return info;
 }
 
@@ -317,6 +322,8 @@ Result<std::vector<std::string>> Trainer::Impl::loadModel(const std::string &pat
     return implOf(*context).transferState(indexOf(state), viewOf(state, bytes), /*toState=*/true);
   });
   broken = written.isOk() ? refreshCopies() : std::move(written);
+  CGC_TRY(broken);
+  broken = shareStates();
   CGC_TRY(broken);
   return file.unused();
 }

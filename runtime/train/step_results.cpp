@@ -1,6 +1,7 @@
 // StepResults: slots, and losses as numbers.
 #include "runtime/train/step_results.h"
 
+#include "runtime/exec/communicator_impl.h"
 #include "runtime/kernels/reference_elements.h"
 
 #include <algorithm>
@@ -40,11 +41,12 @@ uint64_t slotBytes(const IoTensor &output) {
 } // namespace
 
 Result<StepResults> StepResults::create(std::span<const Entry *const> entries, DeviceKind device,
-                                        size_t slots, bool readsAll) {
+                                        size_t slots, bool readsAll, Communicator *communicator) {
   StepResults results;
   results.device_ = device;
   results.slots_ = slots;
   results.readsAll_ = readsAll;
+  results.communicator_ = communicator;
   uint64_t bytes = 0;
   for (const Entry *entry : entries)
     for (const Bucket &bucket : entry->buckets)
@@ -109,8 +111,15 @@ Status StepResults::makeRoom() {
   CGC_TRY(collect());
   if (device_ == DeviceKind::Cpu || inFlight_.size() < slots_)
     return Status::ok();
-  CGC_TRY(pinned_[inFlight_.front().slot].wait());
+  CGC_TRY(wait(inFlight_.front()));
   return collect();
+}
+
+Status StepResults::wait(const Flight &flight) const {
+  const PinnedMemory &memory = pinned_[flight.slot];
+  return communicator_ ? waitWithin(*communicator_, memory.done.get(),
+                                    "step " + std::to_string(flight.number))
+                       : memory.wait();
 }
 
 Status StepResults::collect() {
@@ -126,7 +135,7 @@ Status StepResults::collect() {
 
 Status StepResults::collectAll() {
   while (!inFlight_.empty()) {
-    CGC_TRY(pinned_[inFlight_.front().slot].wait());
+    CGC_TRY(wait(inFlight_.front()));
     finish(inFlight_.front());
     inFlight_.pop_front();
   }

@@ -13,9 +13,10 @@ namespace cgc {
 class StepResults final {
 public:
   /// `slots` slots for the outputs of the largest bucket of `entries`: of the loss only, or of all
-  /// if `readsAll`. Pinned memory for a GPU.
+  /// if `readsAll`. Pinned memory for a GPU. Steps that wait for other ranks end as those of
+  /// `communicator` do, which is borrowed; null: there are none.
   static Result<StepResults> create(std::span<const Entry *const> entries, DeviceKind device,
-                                    size_t slots, bool readsAll);
+                                    size_t slots, bool readsAll, Communicator *communicator);
   StepResults() = default;
 
   /// Waits until there is a free slot.
@@ -44,10 +45,12 @@ private:
   std::byte *slotData(size_t slot) const;
   uint64_t offsetOf(const Bucket &bucket, size_t index) const;
   void finish(const Flight &flight);
+  Status wait(const Flight &flight) const;
 
   DeviceKind device_ = DeviceKind::Cpu;
   size_t slots_ = 0;
   bool readsAll_ = false;
+  Communicator *communicator_ = nullptr;
   std::vector<PinnedMemory> pinned_; ///< By slot, for a GPU.
   std::vector<std::byte> host_;      ///< The only slot on the host, where steps complete at once.
   size_t next_ = 0;                  ///< The next slot.

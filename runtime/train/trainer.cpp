@@ -115,10 +115,16 @@ void Trainer::Impl::destroy() {
 }
 
 Status Trainer::Impl::create() {
-  CGC_ASSIGN_OR_RETURN(Engine newEngine, Engine::create(*plan, options.engine));
+  EngineOptions engineOptions = options.engine;
+  engineOptions.communicator = options.communicator;
+  CGC_ASSIGN_OR_RETURN(Engine newEngine, Engine::create(*plan, std::move(engineOptions)));
   engine = std::make_unique<Engine>(std::move(newEngine));
-  CGC_ASSIGN_OR_RETURN(Context newContext, Context::create(*engine, options.context));
-  context = std::make_unique<Context>(std::move(newContext));
+  CGC_TRY(compareRanks());
+  CGC_TRY(withRanks("the first runs of the step", [&]() -> Status {
+    CGC_ASSIGN_OR_RETURN(Context newContext, Context::create(*engine, options.context));
+    context = std::make_unique<Context>(std::move(newContext));
+    return Status::ok();
+  }));
   const DeviceGuard guard(implOf(*engine).device);
   if (runsOnGpu()) {
     CGC_ASSIGN_OR_RETURN(stream, createStream());
@@ -139,9 +145,11 @@ Status Trainer::Impl::create() {
     }
     runnables.push_back(std::move(runnable));
   }
-  CGC_ASSIGN_OR_RETURN(results, StepResults::create(steps, implOf(*engine).runsOn,
-                                                    options.stepsInFlight, options.readOutputs));
-  return refreshCopies();
+  CGC_ASSIGN_OR_RETURN(results,
+                       StepResults::create(steps, implOf(*engine).runsOn, options.stepsInFlight,
+                                           options.readOutputs, communicator()));
+  CGC_TRY(refreshCopies());
+  return moveSeed();
 }
 
 Status Trainer::Impl::recreateIfLost() {
@@ -325,6 +333,8 @@ Status Trainer::update(void *stream) {
 Result<std::vector<StepResult>> Trainer::poll() {
   std::vector<StepResult> results;
   CGC_TRY(impl_->change([&]() -> Status {
+    if (impl_->communicator())
+      CGC_TRY(impl_->communicator()->check());
     CGC_TRY(impl_->noted(impl_->results.collect()));
     results = impl_->results.take();
     return Status::ok();
@@ -338,7 +348,10 @@ Status Trainer::wait() {
 
 Status Trainer::evaluate(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                          void *stream) {
-  return impl_->use([&] { return impl_->context->run(kEvaluateEntry, inputs, outputs, stream); });
+  return impl_->use([&]() -> Status {
+    CGC_TRY(impl_->finishSteps());
+    return impl_->context->run(kEvaluateEntry, inputs, outputs, stream);
+  });
 }
 
 Status Trainer::set(std::string_view name, std::span<const double> values) {
@@ -359,6 +372,10 @@ Status Trainer::set(std::string_view name, std::span<const double> values) {
     if (state.name == kMicroBatchesState)
       for (const double value : values)
         CGC_TRY(checkMicroBatches(value));
+    if (state.name == kSeedState && impl_->communicator() && values.size() == 1) {
+      const double own = values[0] + impl_->communicator()->rank();
+      return impl_->set(state, {&own, 1});
+    }
     const bool hasGroups = state.name == kLrState && state.dtype == DType::F32 &&
                            state.sizes.size() == 1 && state.sizes[0] > 1;
     if (!hasGroups || values.size() != 1) {
@@ -371,7 +388,10 @@ Status Trainer::set(std::string_view name, std::span<const double> values) {
 }
 
 Status Trainer::read(std::string_view name, const TensorView &to) {
-  return impl_->use([&] { return impl_->context->readState(name, to); });
+  return impl_->use([&]() -> Status {
+    CGC_TRY(impl_->finishSteps());
+    return impl_->context->readState(name, to);
+  });
 }
 
 Status Trainer::write(std::string_view name, const TensorView &from) {
@@ -379,7 +399,9 @@ Status Trainer::write(std::string_view name, const TensorView &from) {
     if (name == kMicroBatchesState && from.device == DeviceKind::Cpu && from.dtype == DType::I64 &&
         from.data)
       CGC_TRY(checkMicroBatches(double(*static_cast<const int64_t *>(from.data))));
+    CGC_TRY(impl_->finishSteps());
     CGC_TRY(impl_->context->writeState(name, from));
+    CGC_TRY(impl_->shareStates());
     CGC_TRY(impl_->refreshCopies());
     return name == kMicroBatchesState ? impl_->readMicroBatches() : Status::ok();
   });
@@ -393,13 +415,19 @@ Status Trainer::reset() {
     impl_->broken = impl_->context->resetStates();
     if (impl_->broken.isOk())
       impl_->broken = impl_->refreshCopies();
+    if (impl_->broken.isOk())
+      impl_->broken = impl_->moveSeed();
     impl_->steps = impl_->microBatches = 0;
     return impl_->broken;
   });
 }
 
 Status Trainer::save(const std::string &folder, const std::map<std::string, std::string> &notes) {
-  return impl_->use([&] { return impl_->save(folder, notes); });
+  return impl_->use([&]() -> Status {
+    CGC_TRY(impl_->finishSteps());
+    return impl_->communicator() && impl_->communicator()->rank() != 0 ? Status::ok()
+                                                                       : impl_->save(folder, notes);
+  });
 }
 
 Result<CheckpointInfo> Trainer::load(const std::string &folder, const LoadOptions &options) {

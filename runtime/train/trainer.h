@@ -41,6 +41,10 @@ struct TrainerWords {
 struct TrainerOptions {
   EngineOptions engine = {};
   ContextOptions context = {};
+  /// The ranks that train together, each with a trainer of its own (EngineOptions::communicator).
+  /// All of them have to make the same calls in the same order, but for read(), poll(), wait() and
+  /// evaluate(). Null: the trainer is alone.
+  std::shared_ptr<Communicator> communicator = {};
   /// The steps that may be enqueued before the first of them is complete, 1 to kMaxStepsInFlight.
   /// step() waits for the oldest if there are more. At most this many results are kept for poll();
   /// older ones are dropped.
@@ -76,7 +80,12 @@ struct LoadOptions {
   bool anyPlan = false;
 };
 
-/// A training plan on one device with its states. Not thread-safe: a second caller at the same time
+/// A training plan on one device with its states, or one rank of several
+/// (TrainerOptions::communicator). Ranks start from the states of rank 0: create(), load(),
+/// loadModel() and write() copy them to the others. The seed of random numbers of rank r is that of
+/// the plan, of a checkpoint or of set(), plus r. A rank that fails, or does not hear of the others
+/// within the communicator's timeout, ends the collectives of all: their trainers fail as after a
+/// failed step, and need a new communicator. Not thread-safe: a second caller at the same time
 /// gets Usage.
 ///
 /// A step that fails with another code than Usage may have written some of its states and not
@@ -86,9 +95,11 @@ struct LoadOptions {
 class CGC_API Trainer final {
 public:
   /// Uploads the weights, creates a context and gives the states their first values. Shares
-  /// ownership of `plan`. Usage if it is no training plan: one with a state of role `parameter` and
-  /// with the entry `step`, whose first output is the loss, one floating-point number. Usage for
-  /// options that do not fit; otherwise fails as Engine::create and Context::create do.
+  /// ownership of `plan`. Compares cgc's version, the plan and its weights with those of the other
+  /// ranks: Usage, naming the first difference, if there is one. Usage if it is no training plan:
+  /// one with a state of role `parameter` and with the entry `step`, whose first output is the
+  /// loss, one floating-point number. Usage for options that do not fit; otherwise fails as
+  /// Engine::create and Context::create do.
   static Result<Trainer> create(std::shared_ptr<const Plan> plan, TrainerOptions options = {});
   Trainer(Trainer &&) noexcept;
   Trainer &operator=(Trainer &&) noexcept;
@@ -154,7 +165,8 @@ public:
   /// `average.safetensors` has what `model.safetensors` has, with the averages in the place of
   /// their parameters. The files are written to "`folder`.tmp.PID", synced, and put in the place of
   /// `folder` at once, so that readers see the checkpoint before or all of this one. The folder
-  /// that contains `folder` must exist. Usage if `folder` exists and is no checkpoint; Failed if
+  /// that contains `folder` must exist. Of several ranks, rank 0 writes and the others do nothing.
+  /// Usage if `folder` exists and is no checkpoint; Failed if
   /// the files cannot be written, or if a parameter that the steps train, its moments or its
   /// average have a NaN or an infinity, and the checkpoint before is whole.
   Status save(const std::string &folder, const std::map<std::string, std::string> &notes = {});

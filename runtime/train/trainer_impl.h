@@ -21,6 +21,9 @@ std::vector<size_t> averagesOf(std::span<const State> states);
 /// For each state whether it is a parameter that the plan updates, a moment or an average.
 std::vector<bool> trainedStates(const PlanData &plan);
 
+/// The hash of `text` as 16 digits.
+std::string hashDigits(std::string_view text);
+
 /// Usage unless an update can have so many micro-batches.
 Status checkMicroBatches(double count);
 
@@ -61,6 +64,20 @@ struct Trainer::Impl {
                  bool makesStep);
   /// Sets `microBatches` to the value of its state.
   Status readMicroBatches();
+
+  // ranks.cpp
+  Communicator *communicator() const { return options.communicator.get(); }
+  /// Runs `body`, in which this rank may wait for the others (within()).
+  template <class Body> Status withRanks(const std::string &what, const Body &body) {
+    return communicator() ? within(*communicator(), what, body) : body();
+  }
+  /// Usage if cgc, the plan or its weights are not those of the other ranks.
+  Status compareRanks();
+  /// Gives all ranks the states of rank 0, and each a seed of its own. Usage if they have made
+  /// other numbers of steps.
+  Status shareStates();
+  /// Adds the rank to the seed.
+  Status moveSeed();
 
   // checkpoint.cpp
   /// Usage if two states have the same name in a file, or one has that of a file's notes.
@@ -117,6 +134,9 @@ struct Trainer::Impl {
       return body();
     });
   }
+  /// Waits for the steps, as long as the other ranks may take, so that later calls of CUDA do not
+  /// wait for a rank that is gone. Does nothing without other ranks.
+  Status finishSteps() { return communicator() ? noted(results.collectAll()) : Status::ok(); }
   /// Notes an error of the device.
   Status noted(Status status) {
     return runsOnGpu() ? implOf(*engine).fault.note(std::move(status), stream.get()) : status;

@@ -4,6 +4,7 @@
 #include "driver/batch_curve.h"
 #include "runtime/base/libtorch.h"
 #include "runtime/exec/cublaslt.h"
+#include "runtime/exec/nccl.h"
 #include "runtime/exec/requirements.h"
 #include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/branches.h"
@@ -128,7 +129,7 @@ std::string batchText(const PlanData &plan) {
 std::vector<size_t> branchSizes(const Bucket &bucket) {
   std::vector<size_t> sizes(largestBranch(bucket));
   for (const LaunchRecord &record : bucket.records)
-    if (record.branch > 0)
+    if (record.branch > 0 && record.branch != kCollectiveBranch)
       ++sizes[record.branch - 1];
   return sizes;
 }
@@ -188,6 +189,8 @@ Json requirementsJson(const PlanData &plan) {
     opLibraries.push_back(library.name);
   return {{"gpu", needs.gpu ? Json(needs.needsSm90a() ? "sm_90a" : "sm_80") : Json(nullptr)},
           {"cublaslt", needs.cublasLt},
+          {"nccl", needs.nccl},
+          {"ranks", needs.ranks},
           {"libtorch", std::move(libTorch)},
           {"op_libraries", std::move(opLibraries)},
           {"host_functions", std::move(hostFunctions)}};
@@ -210,6 +213,10 @@ std::string requirementsText(const PlanData &plan) {
                                                : "sm_80 or newer");
   if (needs.cublasLt)
     text += fmt::format("    cuBLASLt: {}\n", CublasLt::kLibrary);
+  if (needs.nccl)
+    text += fmt::format("    NCCL: {}, {}\n", kNcclLibrary,
+                        needs.ranks > 0 ? fmt::format("{} ranks", needs.ranks)
+                                        : "for several ranks, of any number");
   if (!needs.libTorch.empty())
     text += fmt::format("    LibTorch {}, for these records:\n", kLibTorchVersion);
   for (const auto &[entry, ops] : needs.libTorch)
