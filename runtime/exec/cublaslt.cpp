@@ -157,9 +157,10 @@ struct CublasLt::Impl {
   }
   template <class T>
   Status set(Operation &operation, cublasLtMatmulDescAttributes_t attribute, T value) const {
-    return lib.status(
-        lib.cublasLtMatmulDescSetAttribute(&operation.desc, attribute, &value, sizeof(value)),
-        "cannot describe the GEMM");
+    return lib.status(lib.cublasLtMatmulDescSetAttribute(&operation.desc, attribute,
+                                                         static_cast<const void *>(&value),
+                                                         sizeof(value)),
+                      "cannot describe the GEMM");
   }
   template <class T>
   Status set(cublasLtMatmulPreferenceOpaque_t &preference,
@@ -360,8 +361,8 @@ Result<BoundGemm> CublasLt::bind(const Operands &operands, std::span<const std::
     CGC_ASSIGN_OR_RETURN(const auto found, impl_->heuristic(*operation, 4));
     algorithm = found[0];
   }
-  return BoundGemm(std::unique_ptr<BoundGemm::Impl>(
-      new BoundGemm::Impl{impl_->lib, impl_->handle, std::move(operation), *algorithm}));
+  return BoundGemm(std::make_unique<BoundGemm::Impl>(impl_->lib, impl_->handle,
+                                                     std::move(operation), *algorithm));
 }
 
 Result<std::vector<std::vector<std::byte>>> CublasLt::candidates(const Operands &operands,

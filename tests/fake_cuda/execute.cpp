@@ -1,4 +1,5 @@
 // Operations of the fake GPU: how they are enqueued or captured, and how they run.
+#include "tests/fake_cuda/exported_functions.h"
 #include "tests/fake_cuda/state.h"
 
 #include <cstring>
@@ -115,3 +116,10 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void 
     return function ? state.submit(stream, HostCall{function, data}) : cudaErrorInvalidValue;
   });
 }
+
+extern "C" __attribute__((visibility("default")))
+const cgc::test::fake_cuda::ExportedFunctions cgcFakeCudaFunctions = {
+#define X(name) name,
+    CGC_EXPORTED_FAKE_CUDA(X)
+#undef X
+};

@@ -18,6 +18,7 @@
 // NCCL_TEST_VERSION replaces the version.
 #include "runtime/exec/nccl.h"
 #include "runtime/kernels/reference_elements.h"
+#include "tests/fake_cuda/exported_functions.h"
 
 #include <atomic>
 #include <chrono>
@@ -41,8 +42,6 @@
 #include <unistd.h>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
-/// The function of the program's CUDA runtime; null if it has none.
-#define CUDA(name) reinterpret_cast<decltype(&(name))>(dlsym(RTLD_DEFAULT, #name))
 
 namespace fs = std::filesystem;
 using cgc::nccl::Code;
@@ -158,6 +157,13 @@ std::vector<Fault> faultsOf(int rank) {
       faults.push_back(fault);
   }
   return faults;
+}
+
+/// The fake GPU of the program; null if it has none.
+const cgc::test::fake_cuda::ExportedFunctions *fakeCuda() {
+  static const auto *const functions = static_cast<const cgc::test::fake_cuda::ExportedFunctions *>(
+      dlsym(RTLD_DEFAULT, cgc::test::fake_cuda::kExportedFunctionsSymbol));
+  return functions;
 }
 
 thread_local std::string lastError;
@@ -417,8 +423,8 @@ Code enqueue(Launch group) {
     comm.run(group.collectives);
     return Code::Success;
   }
-  static const auto launchHostFunc = CUDA(cudaLaunchHostFunc);
-  if (!launchHostFunc)
+  const auto *const cuda = fakeCuda();
+  if (!cuda)
     return refuse(Code::UnhandledCudaError, "the program exports no fake GPU");
   const cudaStream_t stream = group.stream;
   bool isOk = true;
@@ -427,19 +433,19 @@ Code enqueue(Launch group) {
   unsigned long long capture = 0;
   cudaGraph_t graph = nullptr;
   check(
-      CUDA(cudaStreamGetCaptureInfo)(stream, &status, &capture, &graph, nullptr, nullptr, nullptr));
+      cuda->cudaStreamGetCaptureInfo(stream, &status, &capture, &graph, nullptr, nullptr, nullptr));
   const bool isCaptured = status == cudaStreamCaptureStatusActive;
   if (!isCaptured)
     capture = 0;
   if (!comm.lastEvent)
-    check(CUDA(cudaEventCreateWithFlags)(&comm.lastEvent, cudaEventDisableTiming));
+    check(cuda->cudaEventCreateWithFlags(&comm.lastEvent, cudaEventDisableTiming));
   else if (comm.lastStream != stream && comm.lastCapture == capture)
-    check(CUDA(cudaStreamWaitEvent)(stream, comm.lastEvent, 0));
+    check(cuda->cudaStreamWaitEvent(stream, comm.lastEvent, 0));
   auto *const launch = new Launch(std::move(group));
   if (isCaptured) {
     ++comm.graphNodes;
     cudaUserObject_t object = nullptr;
-    check(CUDA(cudaUserObjectCreate)(
+    check(cuda->cudaUserObjectCreate(
         &object, launch,
         [](void *data) {
           auto *const captured = static_cast<Launch *>(data);
@@ -447,8 +453,8 @@ Code enqueue(Launch group) {
           delete captured;
         },
         1, cudaUserObjectNoDestructorSync));
-    check(CUDA(cudaGraphRetainUserObject)(graph, object, 1, cudaGraphUserObjectMove));
-    check(launchHostFunc(
+    check(cuda->cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
+    check(cuda->cudaLaunchHostFunc(
         stream,
         [](void *data) {
           const auto *const captured = static_cast<Launch *>(data);
@@ -456,7 +462,7 @@ Code enqueue(Launch group) {
         },
         launch));
   } else {
-    check(launchHostFunc(
+    check(cuda->cudaLaunchHostFunc(
         stream,
         [](void *data) {
           const std::unique_ptr<Launch> owned(static_cast<Launch *>(data));
@@ -464,7 +470,7 @@ Code enqueue(Launch group) {
         },
         launch));
   }
-  check(CUDA(cudaEventRecord)(comm.lastEvent, stream));
+  check(cuda->cudaEventRecord(comm.lastEvent, stream));
   comm.lastStream = stream;
   comm.lastCapture = capture;
   return isOk ? Code::Success : refuse(Code::UnhandledCudaError, "a call of CUDA failed");
@@ -579,7 +585,7 @@ EXPORT Code ncclCommDestroy(Comm handle) {
     std::abort();
   }
   if (comm->lastEvent)
-    (void)CUDA(cudaEventDestroy)(comm->lastEvent);
+    (void)fakeCuda()->cudaEventDestroy(comm->lastEvent);
   return Code::Success;
 }
 
@@ -589,7 +595,7 @@ EXPORT Code ncclCommAbort(Comm handle) {
     return unknown();
   comm->isAborted = true;
   if (comm->lastEvent)
-    (void)CUDA(cudaEventDestroy)(comm->lastEvent);
+    (void)fakeCuda()->cudaEventDestroy(comm->lastEvent);
   return Code::Success;
 }
 
