@@ -5,6 +5,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/no_throw.h"
 #include "runtime/base/printable.h"
+#include "runtime/base/rank_text.h"
 #include "runtime/exec/buffer.h"
 #include "runtime/exec/communicator_impl.h"
 #include "runtime/exec/gpu.h"
@@ -31,29 +32,6 @@ constexpr milliseconds kPollPeriod{20};
 /// How long the keeper lets a call finish before it aborts the communicator.
 constexpr milliseconds kGracePeriod{100};
 constexpr milliseconds kLongestTimeout = std::chrono::hours(24 * 365);
-
-/// "600 s" or "0.5 s".
-std::string secondsText(milliseconds time) {
-  const std::string seconds = std::to_string(time.count() / 1000);
-  return time.count() % 1000 == 0
-             ? seconds + " s"
-             : seconds + "." + std::to_string(time.count() % 1000 / 100) + " s";
-}
-
-/// "rank 4" or "ranks 0, 2-5". `ranks` ascend.
-std::string ranksText(const std::vector<int> &ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size();) {
-    size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1)
-      ++last;
-    text += (i ? ", " : "") + std::to_string(ranks[i]);
-    if (last > i)
-      text += "-" + std::to_string(ranks[last]);
-    i = last + 1;
-  }
-  return text;
-}
 
 std::string kindText(CollectiveKind kind) {
   switch (kind) {
