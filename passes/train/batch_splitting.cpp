@@ -198,9 +198,10 @@ private:
   /// The rows of micro-batch `part`.
   Value *slice(Value *value, const BatchState &state, int64_t part) {
     if (split_.isOverRanks) {
-      if (!isInput(*value))
+      if (isInput(*value))
+        return value;
+      if (value->tensor().strides[state.dim] != 0) // Else all rows are equal.
         shared_ = value->node();
-      return value;
     }
     const int64_t size = rows_ * state.inner;
     return rewriter_
@@ -272,8 +273,6 @@ private:
                                          : value->tensor().sizes[state.dim];
     if (rows != state.inner * batch_)
       return refuse(*value->node(), "the rows of its result do not lie one after another");
-    if (split_.isOverRanks && state.dim != 0)
-      return refuse(*value->node(), "the rows of its result are not in dimension 0");
     return Status::ok();
   }
 
@@ -286,13 +285,23 @@ private:
 
   /// Lets the tail read the values `cut` of all ranks, of which `parts` are those of this rank.
   void gather(llvm::ArrayRef<Value *> cut, llvm::ArrayRef<Arg::List> parts) {
+    const auto withRowsFirst = [&](const Value *value, Value *rows) {
+      const int64_t dim = states_[value].dim;
+      return dim == 0
+                 ? rows
+                 : rewriter_
+                       .create(OpKind::Transpose, {rows, int64_t{0}, dim}, *value->node(), tail_)
+                       ->result();
+    };
     Arg::List own;
-    for (const Arg::List &part : parts)
-      own.push_back(part.front());
+    for (const auto &[value, part] : llvm::zip_equal(cut, parts))
+      own.emplace_back(withRowsFirst(value, part.front().value()));
     Node *all = rewriter_.create(OpKind::CgcAllGather, {std::move(own), split_.count},
                                  *cut.front()->node(), tail_);
-    for (const auto &[i, value] : llvm::enumerate(cut))
-      rewriter_.replaceUsesAfter(all, value, all->result(static_cast<unsigned>(i)));
+    for (const auto &[i, value] : llvm::enumerate(cut)) {
+      Value *gathered = withRowsFirst(value, all->result(static_cast<unsigned>(i)));
+      rewriter_.replaceUsesAfter(gathered->node(), value, gathered);
+    }
   }
 
   static bool isInput(const Value &value) {

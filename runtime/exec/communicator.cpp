@@ -435,6 +435,15 @@ Status Communicator::agree(std::span<const SharedFact> facts) {
   });
 }
 
+Result<bool> Communicator::anyOf(bool flag) {
+  return noThrow([&]() -> Result<bool> {
+    const auto own = std::byte(flag);
+    std::vector<std::byte> flags;
+    CGC_TRY(impl_->gather(*this, {&own, 1}, flags));
+    return std::ranges::find(flags, std::byte(1)) != flags.end();
+  });
+}
+
 Status Communicator::check() {
   return noThrow([&] { return impl_->check(); });
 }

@@ -66,6 +66,10 @@ public:
   /// alike. Device if a rank does not answer within the timeout.
   Status agree(std::span<const SharedFact> facts);
 
+  /// Whether `flag` is set on a rank; all ranks make this call. Device if a rank does not answer
+  /// within the timeout.
+  Result<bool> anyOf(bool flag);
+
   /// The first failure: NCCL's asynchronous error, a call that NCCL refused, the timeout of a wait,
   /// or the reason of an abort(). Waits for nothing. After a failure the communicator is aborted.
   Status check();

@@ -77,7 +77,8 @@ void BatchReader::fillUntilStopped(std::stop_token stop) {
 
 void BatchReader::fill(Slot &slot, uint64_t number) {
   const auto batch = static_cast<size_t>(data_.inputs()[0].sizes[0]);
-  const uint64_t perPass = data_.samples() / batch;
+  const uint64_t perPass = data_.samples() / (batch * options_.ranks);
+  const uint64_t first = (number % perPass * options_.ranks + options_.rank) * batch;
   if (number / perPass != pass_) {
     pass_ = number / perPass;
     order_ = sampleOrder(data_.samples(), options_.shuffle, options_.seed, pass_);
@@ -86,7 +87,7 @@ void BatchReader::fill(Slot &slot, uint64_t number) {
   for (size_t input = 0; input < data_.inputs().size(); ++input) {
     auto *to = static_cast<std::byte *>(slot.batch.inputs[input].data);
     for (size_t i = 0; i < batch; ++i) {
-      const auto row = data_.row(input, order_[number % perPass * batch + i]);
+      const auto row = data_.row(input, order_[first + i]);
       slot.batch.isFinite &= allFinite(row, data_.inputs()[input].dtype);
       if (!row.empty())
         std::memcpy(to, row.data(), row.size());

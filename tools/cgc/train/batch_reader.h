@@ -20,6 +20,8 @@ struct BatchOptions {
   uint64_t seed = 0;    ///< Of that order.
   uint64_t first = 0;   ///< The number of the first batch: those before it are left out.
   bool pinned = false;  ///< The memory is pinned for the current GPU.
+  size_t rank = 0;      ///< Which part of the samples of a step it reads.
+  size_t ranks = 1;     ///< The parts, each a batch.
   size_t slots = 2;     ///< The batches in memory at a time, at least 1.
 };
 
@@ -34,8 +36,9 @@ struct Batch {
   bool isFinite = true; ///< No input has a NaN or an infinity.
 };
 
-/// The batches of a dataset without end: pass after pass, each in order. The samples at the end of
-/// a pass that do not fill a batch are left out. The batch of a number depends on no other batch,
+/// The batches of a dataset without end: pass after pass, each in order. The samples of a step are
+/// those of all ranks, one batch after another. The samples at the end of a pass that do not fill a
+/// batch of each rank are left out. The batch of a number depends on no other batch,
 /// so that a training that is resumed sees the data that it would have seen.
 class BatchReader final {
 public:

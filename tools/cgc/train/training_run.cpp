@@ -32,7 +32,10 @@ public:
 private:
   Status makeSteps() {
     const auto start = std::chrono::steady_clock::now();
-    for (uint64_t i = 0; i < options_.steps && requestedStop() == 0; ++i) {
+    for (uint64_t i = 0; i < options_.steps; ++i) {
+      CGC_ASSIGN_OR_RETURN(const bool stops, stopsBefore(i));
+      if (stops)
+        break;
       const uint64_t first = reader_.position();
       CGC_TRY(step());
       batches_.push_back(reader_.position() - first);
@@ -54,6 +57,13 @@ private:
     return poll();
   }
 
+  /// Whether a signal ends the training before step `i` of this run.
+  Result<bool> stopsBefore(uint64_t i) const {
+    if (!options_.stops)
+      return requestedStop() != 0;
+    return i > 0 && i % options_.logEvery == 0 ? options_.stops() : false;
+  }
+
   /// Validates and saves the last step unless that has been done.
   Status finish() {
     if (options_.validation && validated_ != trainer_.stepNumber() && requestedStop() == 0)
@@ -73,7 +83,7 @@ private:
     if (options_.accumulate == 0)
       return useBatch([&](const Batch &batch) { return trainer_.step(batch.inputs); });
     while (trainer_.microBatches() < options_.accumulate) {
-      if (requestedStop() != 0)
+      if (requestedStop() != 0 && !options_.stops)
         return Status::ok();
       CGC_TRY(useBatch([&](const Batch &batch) { return trainer_.accumulate(batch.inputs); }));
     }

@@ -10,6 +10,7 @@
 #include "tools/cgc/cli/libraries.h"
 #include "tools/cgc/cli/progress.h"
 #include "tools/cgc/cli/signals.h"
+#include "tools/cgc/train/training_ranks.h"
 #include "tools/cgc/train/training_report.h"
 #include "tools/cgc/verbs/runner.h"
 #include "tools/cgc/verbs/verbs.h"
@@ -42,8 +43,10 @@ struct TrainFlags {
   std::optional<uint64_t> steps, logEvery, validateEvery, seed;
   std::optional<int64_t> batch;
   uint64_t checkpointEvery = 0;
-  size_t accumulate = 0; ///< 0: whole steps.
-  int device = 0, threads = 0;
+  size_t accumulate = 0;     ///< 0: whole steps.
+  std::optional<int> device; ///< None: 0, or that of the rank's number on its host.
+  int threads = 0;
+  RankFlags ranks;
   bool resumeAnyPlan = false, shuffle = false, failOnNan = false, json = false;
   PeerFlags against;
 };
@@ -127,10 +130,12 @@ Status writeText(const std::string &path, const std::string &text) {
   return file.commit();
 }
 
-Result<Trainer> createTrainer(std::shared_ptr<const Plan> plan, const TrainFlags &options) {
+Result<Trainer> createTrainer(std::shared_ptr<const Plan> plan, const TrainFlags &options,
+                              int device, const TrainingRanks &ranks) {
   TrainerOptions trainer;
   trainer.engine.executor = executorOf(options.executor);
-  trainer.engine.device = options.device;
+  trainer.engine.device = device;
+  trainer.communicator = ranks.communicator();
   trainer.engine.providerPath = providerPath();
   trainer.engine.referencePath = libraryPath(kReferenceLibrary);
   trainer.context.threads = options.threads;
@@ -140,11 +145,14 @@ Result<Trainer> createTrainer(std::shared_ptr<const Plan> plan, const TrainFlags
   return Trainer::create(std::move(plan), std::move(trainer));
 }
 
+Status trainAsRank(const TrainFlags &options, const std::shared_ptr<const Plan> &plan,
+                   TrainingRanks &ranks);
+
 Status train(const TrainFlags &options) {
   // All arguments and files are checked before the device is touched.
   if (options.checkpointEvery != 0 && options.checkpoint.empty())
     return {Code::Usage, "--checkpoint-every needs --checkpoint, the folder to write"};
-  if (!options.against.model.empty() && options.device != 0)
+  if (!options.against.model.empty() && options.device.value_or(0) != 0)
     return {Code::Usage, "--against runs LibTorch on GPU 0; leave --device out"};
   if (!options.against.model.empty() && options.accumulate != 0)
     return {Code::Usage, "--against makes whole steps; leave --accumulate out"};
@@ -160,10 +168,42 @@ Status train(const TrainFlags &options) {
         files.reads(folder + "/" + std::string(file));
     }
   CGC_TRY(files.check());
-  if (!options.checkpoint.empty())
-    CGC_TRY(checkFolder("--checkpoint", options.checkpoint));
   CGC_ASSIGN_OR_RETURN(Plan loaded, Plan::load(options.plan));
   const auto plan = std::make_shared<const Plan>(std::move(loaded));
+  CGC_ASSIGN_OR_RETURN(TrainingRanks ranks, TrainingRanks::create(plan->data(), options.ranks));
+  return ranks.explain(trainAsRank(options, plan, ranks));
+}
+
+/// That all ranks were told the same.
+Status compareRanks(const TrainFlags &options, const Dataset &data, uint64_t batch, uint64_t steps,
+                    uint64_t logEvery, const TrainingRanks &ranks) {
+  std::string rates;
+  for (const double rate : options.lr)
+    rates += fmt::format("{} ", rate);
+  const SharedFact facts[] = {
+      {"the batch of a step", std::to_string(batch)},
+      {"the number of samples", std::to_string(data.samples())},
+      {"--steps", std::to_string(steps)},
+      {"--log-every", std::to_string(logEvery)},
+      {"--accumulate", std::to_string(options.accumulate)},
+      {"--checkpoint-every", std::to_string(options.checkpointEvery)},
+      {"--shuffle", options.shuffle ? "given" : "not given"},
+      {"--seed", std::to_string(options.seed.value_or(0))},
+      {"--lr", options.lr.empty() ? "the plan's" : rates},
+      {"--resume", options.resume.empty() ? "not given" : "given"},
+      {"--weights", options.weights.empty() ? "not given" : "given"},
+  };
+  return ranks.agree(facts);
+}
+
+Status trainAsRank(const TrainFlags &options, const std::shared_ptr<const Plan> &plan,
+                   TrainingRanks &ranks) {
+  if (!ranks.leads())
+    setQuiet(); // Rank 0 says what all of them do.
+  if (ranks.ranks() > 1 && !options.against.model.empty())
+    return {Code::Usage, "--against trains on one GPU; leave it out, or start one rank"};
+  if (!options.checkpoint.empty() && ranks.leads())
+    CGC_TRY(checkFolder("--checkpoint", options.checkpoint));
   CGC_TRY(checkThreads(plan->data(), options.threads, executorOf(options.executor)));
   CGC_ASSIGN_OR_RETURN(const Bucket *bucket, chooseBucket(plan->data(), options));
   if (options.accumulate != 0 && !plan->data().findEntry(kUpdateEntry))
@@ -178,26 +218,35 @@ Status train(const TrainFlags &options) {
     heldOut = *std::move(opened);
   }
   // The samples of a step.
-  const int64_t stepBatch =
-      bucket->inputs[0].sizes[0] * static_cast<int64_t>(std::max<size_t>(options.accumulate, 1));
+  const auto batch = static_cast<uint64_t>(bucket->inputs[0].sizes[0]) * ranks.ranks();
+  const auto stepBatch = static_cast<int64_t>(batch * std::max<size_t>(options.accumulate, 1));
+  if (data.samples() < batch)
+    return {
+        Code::Usage,
+        fmt::format("--data has {} samples, and a step of {} ranks needs {}; give more data, or "
+                    "start fewer ranks",
+                    data.samples(), ranks.ranks(), batch)};
   const uint64_t steps = options.steps.value_or(
       std::max<uint64_t>(data.samples() / static_cast<size_t>(stepBatch), 1));
   const uint64_t logEvery = options.logEvery.value_or(std::max<uint64_t>(steps / 10, 1));
 
+  const bool onGpu = plan->data().target == DeviceKind::Cuda && options.executor != "reference";
+  const int device = options.device.value_or(ranks.localRank());
+  if (onGpu)
+    CGC_TRY(findGpu(device).status());
+  CGC_TRY(ranks.join(onGpu ? device : -1));
+  CGC_TRY(compareRanks(options, data, batch, steps, logEvery, ranks));
   std::optional<Progress> progress(std::in_place, 1 + (options.against.model.empty() ? 1 : 2) *
                                                           (steps / logEvery));
   progress->begin("load " + options.plan);
-  const bool onGpu = plan->data().target == DeviceKind::Cuda && options.executor != "reference";
-  if (onGpu)
-    CGC_TRY(findGpu(options.device).status());
-  const DeviceGuard guard(onGpu ? options.device : -1);
+  const DeviceGuard guard(onGpu ? device : -1);
   std::optional<PeerTraining> peer;
   if (!options.against.model.empty()) {
     CGC_ASSIGN_OR_RETURN(
         peer, PeerTraining::load(options.against, plan->data(), *bucket, onGpu, options.threads));
   }
   CGC_ASSIGN_OR_RETURN(MemoryMeter meter, MemoryMeter::create(onGpu));
-  CGC_ASSIGN_OR_RETURN(Trainer trainer, createTrainer(plan, options));
+  CGC_ASSIGN_OR_RETURN(Trainer trainer, createTrainer(plan, options, device, ranks));
   for (const std::string &note : trainer.notes())
     logInfo(note);
   CGC_ASSIGN_OR_RETURN(const uint64_t captured, meter.read());
@@ -205,8 +254,9 @@ Status train(const TrainFlags &options) {
   BatchOptions order{.shuffle = options.shuffle,
                      .seed = options.seed.value_or(0),
                      .pinned = onGpu,
+                     .rank = static_cast<size_t>(ranks.rank()),
+                     .ranks = static_cast<size_t>(ranks.ranks()),
                      .slots = batchSlots(options.accumulate)};
-  const auto batch = static_cast<uint64_t>(bucket->inputs[0].sizes[0]);
   if (!options.resume.empty())
     CGC_TRY(resume(trainer, options, data.samples(), batch, order));
   if (!options.weights.empty()) {
@@ -229,7 +279,7 @@ Status train(const TrainFlags &options) {
     CGC_TRY(peer->start(trainer));
   CGC_ASSIGN_OR_RETURN(const auto reader, BatchReader::create(data, order));
   std::optional<Validation> validation;
-  if (heldOut) {
+  if (heldOut && ranks.leads()) {
     CGC_ASSIGN_OR_RETURN(validation, Validation::create(plan->data(), *bucket, *heldOut, onGpu));
   }
 
@@ -247,6 +297,8 @@ Status train(const TrainFlags &options) {
                                      {kSamplesNote, std::to_string(data.samples())},
                                      {kSizeNote, std::to_string(batch)}},
                            .onLog = [&] { return meter.read().status(); }};
+  if (ranks.ranks() > 1)
+    training.stops = [&] { return ranks.anyOf(requestedStop() != 0); };
   deferStop();
   CGC_ASSIGN_OR_RETURN(TrainingResult result, runTraining(trainer, *reader, training, *progress));
   CGC_ASSIGN_OR_RETURN(const uint64_t steady, meter.read());
@@ -259,6 +311,11 @@ Status train(const TrainFlags &options) {
     result.stoppedBy = requestedStop();
   }
   progress.reset(); // Removes the bar.
+  if (!ranks.leads()) {
+    if (result.stoppedBy != 0)
+      endBySignal(result.stoppedBy);
+    return Status::ok();
+  }
   if (!options.curve.empty())
     CGC_TRY(
         writeText(options.curve, curveSvg(result.losses, fmt::format("loss of {}", options.plan),
@@ -404,10 +461,28 @@ Verb addTrain(CLI::App &app) {
   command->add_option("--curve", options->curve, "Draw the loss of each step")
       ->type_name("F.svg")
       ->check(requireName);
-  command->add_option("--device", options->device, "The index of the GPU")
+  command
+      ->add_option("--device", options->device,
+                   "The index of the GPU [0, or the number of the rank on its host]")
       ->type_name("N")
-      ->check(CLI::Range(0, 1023))
+      ->check(CLI::Range(0, 1023));
+  command
+      ->add_option("--rendezvous", options->ranks.rendezvous,
+                   "The folder in which ranks meet, on a file system that all of them share [for "
+                   "ranks of one host: one below the folder for temporary files]")
+      ->type_name("DIR")
+      ->check(requireName);
+  command
+      ->add_option("--timeout", options->ranks.timeout,
+                   "The seconds that a rank waits for the others before it fails")
+      ->type_name("S")
+      ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str();
+  command
+      ->add_option("--nccl", options->ranks.nccl,
+                   "NCCL, or the folder that has it [where the dynamic loader finds it]")
+      ->type_name("FILE")
+      ->check(requireName);
   addAgainstOptions(*command, options->against, resume);
   addExecutorOption(*command, options->executor);
   addThreadsOption(*command, options->threads);
@@ -418,6 +493,9 @@ Verb addTrain(CLI::App &app) {
       "trained\n"
       "  cgc train step.cgplan --data shards/*.tar --shuffle --seed 1 --lr 1e-4 --curve loss.svg\n"
       "  cgc train step.cgplan --data shards/*.tar --resume trained --checkpoint trained\n"
+      "  torchrun --nproc-per-node 2 --no-python cgc train step.cgplan --data shards/*.tar "
+      "--checkpoint "
+      "trained\n"
       "  cgc train step.cgplan --data x=x.npy y=y.npy --against step.pt --optimizer adamw,lr=1e-3");
   return {command, [options] { return train(*options); }, [options] { return options->json; }};
 }

@@ -1,0 +1,82 @@
+// TrainingRanks: environment, rendezvous and communicator of one rank.
+#include "tools/cgc/train/training_ranks.h"
+
+#include "runtime/exec/requirements.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+namespace cgc::tool {
+
+Result<TrainingRanks> TrainingRanks::create(const PlanData &plan, const RankFlags &flags) {
+  TrainingRanks made;
+  made.flags_ = flags;
+  CGC_ASSIGN_OR_RETURN(made.environment_, readRankEnvironment());
+  const Requirements needs = requirementsOf(plan);
+  const int ranks = made.ranks();
+  if (ranks > 1 && !needs.nccl)
+    return Status(
+        Code::Usage,
+        fmt::format("{} has started {} ranks, and the plan trains on one; compile it with "
+                    "--data-parallel, or with --ranks {}",
+                    made.environment_.launcher, ranks, ranks));
+  if (needs.ranks > 0 && needs.ranks != ranks)
+    return Status(
+        Code::Usage,
+        fmt::format("the plan is made for {} ranks, and {}; start {} ranks with torchrun, "
+                    "mpirun or srun, or compile it for another number with --ranks",
+                    needs.ranks,
+                    ranks == 1
+                        ? std::string("there is one")
+                        : fmt::format("{} has started {}", made.environment_.launcher, ranks),
+                    needs.ranks));
+  return made;
+}
+
+Status TrainingRanks::join(int device) {
+  if (ranks() == 1)
+    return Status::ok();
+  std::string folder = flags_.rendezvous;
+  if (folder.empty()) {
+    auto chosen = defaultRendezvousFolder(environment_);
+    CGC_TRY(chosen.status().withContext("--rendezvous"));
+    folder = *std::move(chosen);
+  }
+  const auto timeout = std::chrono::milliseconds(int64_t(flags_.timeout * 1000));
+  CGC_ASSIGN_OR_RETURN(rendezvous_,
+                       Rendezvous::join({.folder = folder,
+                                         .isTemporary = flags_.rendezvous.empty(),
+                                         .rank = rank(),
+                                         .ranks = ranks(),
+                                         .timeout = timeout},
+                                        [&] { return Communicator::makeId(flags_.nccl); }));
+  CGC_ASSIGN_OR_RETURN(communicator_,
+                       Communicator::create(rendezvous_->id(), {.rank = rank(),
+                                                                .ranks = ranks(),
+                                                                .device = device,
+                                                                .ncclPath = flags_.nccl,
+                                                                .timeout = timeout}));
+  return Status::ok();
+}
+
+Status TrainingRanks::agree(std::span<const SharedFact> facts) const {
+  return communicator_ ? communicator_->agree(facts) : Status::ok();
+}
+
+Result<bool> TrainingRanks::anyOf(bool flag) const {
+  if (!communicator_)
+    return flag;
+  return communicator_->anyOf(flag);
+}
+
+Status TrainingRanks::explain(const Status &failure) const {
+  if (failure.isOk() || ranks() == 1)
+    return failure;
+  const Status own = failure.withContext(fmt::format("rank {}", rank()));
+  if (communicator_)
+    communicator_->abort(own);
+  return rendezvous_ ? rendezvous_->explain(own) : own;
+}
+
+} // namespace cgc::tool

@@ -1,0 +1,56 @@
+// TrainingRanks: this process as one of the ranks of `cgc train`.
+#pragma once
+
+#include "runtime/exec/communicator.h"
+#include "runtime/plan/plan.h"
+#include "tools/cgc/train/rank_environment.h"
+#include "tools/cgc/train/rendezvous.h"
+
+#include <memory>
+#include <string>
+
+namespace cgc::tool {
+
+/// What `cgc train` is told of ranks.
+struct RankFlags {
+  std::string rendezvous; ///< The folder in which ranks meet; empty: the default one.
+  std::string nccl;       ///< NCCL, or its folder; empty: where the loader finds it.
+  double timeout = 600;   ///< The seconds that a rank waits for the others.
+};
+
+class TrainingRanks final {
+public:
+  /// Reads the launcher's environment, without meeting anybody. Usage if there are several ranks
+  /// and the plan is not compiled for that, or for another number.
+  static Result<TrainingRanks> create(const PlanData &plan, const RankFlags &flags);
+
+  int rank() const { return environment_.rank; }
+  int ranks() const { return environment_.ranks; }
+  /// Whether this process reports, and writes files.
+  bool leads() const { return rank() == 0; }
+  /// The index of this rank's GPU, if the caller names none.
+  int localRank() const { return environment_.localRank; }
+
+  /// Meets the other ranks; does nothing for one rank. `device` is -1 without a GPU. Fails as
+  /// Rendezvous::join and Communicator::create do.
+  Status join(int device);
+  /// Null for one rank, and before join().
+  const std::shared_ptr<Communicator> &communicator() const { return communicator_; }
+
+  /// Communicator::agree, if there are other ranks.
+  Status agree(std::span<const SharedFact> facts) const;
+  /// Whether `flag` is set on a rank. All ranks make the call.
+  Result<bool> anyOf(bool flag) const;
+
+  /// The failure of this rank with its number, and which other ranks have ended. Ends the
+  /// collectives of the others.
+  Status explain(const Status &failure) const;
+
+private:
+  RankFlags flags_;
+  RankEnvironment environment_;
+  std::unique_ptr<Rendezvous> rendezvous_; // Outlives the communicator.
+  std::shared_ptr<Communicator> communicator_;
+};
+
+} // namespace cgc::tool
