@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <mutex>
+#include <csignal>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -433,6 +433,27 @@ TEST(Communicator, EndsWhenAProcessDies) {
   EXPECT_EQ(results[1], "signal 9");
   EXPECT_THAT(results[0], HasSubstr("a broadcast did not complete within 0.3 s"));
   EXPECT_EQ(results[2], results[0]);
+}
+
+/// The stand-in's file of a communicator that was killed while it waited for others to join.
+TEST(Communicator, FilesOfDeadProcessesAreRemoved) {
+  const Result<CommunicatorId> id = Communicator::makeId(testNccl());
+  ASSERT_TRUE(id.isOk());
+  const std::string file(reinterpret_cast<const char *>(id->data()));
+  const pid_t process = fork();
+  if (process == 0) {
+    (void)Communicator::create(*id, optionsOf({}, 0));
+    _exit(0);
+  }
+  std::error_code error; // It has a size when it is locked.
+  for (uintmax_t size = 0; size == 0 || error; size = std::filesystem::file_size(file, error))
+    std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_TRUE(Communicator::makeId(testNccl()).isOk());
+  EXPECT_TRUE(std::filesystem::exists(file)) << "its process lives";
+  kill(process, SIGKILL);
+  EXPECT_EQ(waitpid(process, nullptr, 0), process);
+  EXPECT_TRUE(Communicator::makeId(testNccl()).isOk());
+  EXPECT_FALSE(std::filesystem::exists(file));
 }
 
 } // namespace
