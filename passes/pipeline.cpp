@@ -28,7 +28,7 @@ constexpr Condition kAutocast = {"with --autocast",
                                  [](const Settings &s) { return s.autocast.has_value(); }};
 constexpr Condition kGradCache = {"with --grad-cache",
                                   [](const Settings &s) { return s.microBatches.has_value(); }};
-constexpr Condition kDataParallel = {"with --data-parallel",
+constexpr Condition kDataParallel = {"with --data-parallel or --ranks",
                                      [](const Settings &s) { return s.isDataParallel; }};
 constexpr Condition kRanks = {"with --ranks",
                               [](const Settings &s) { return s.ranks.has_value(); }};

@@ -29,6 +29,7 @@ NEAREST = [
     ("--precision fp16 --batch 1,8,64", "--precision fp16 --batch 1,8 --force", "is exported twice"),
     ("cgc search pictures/", "search_once pictures/ --executor reference --no-browser --port 0", "ends when the page is served"),
     ("cgc embed ", "cgc embed --executor reference ", "needs a GPU"),
+    ("cgc train mlp2.cgplan", "cgc train --executor reference --nccl build/release/lib/test_nccl mlp2.cgplan", "needs two GPUs"),
     ('pretrained="laion2b_s34b_b79k"', 'pretrained="weights.safetensors"', "needs a network"),
 ]
 SMALL_MODEL = """{
@@ -275,6 +276,7 @@ BLOCKS = {
     "cgc::Status run(": lambda block: None,  # run_plan builds and runs it.
     "find_package(cgc REQUIRED COMPONENTS runtime)\nadd_executable": run_plan,
     ".venv/bin/python examples/training/mlp.py": shell,
+    "build/release/bin/cgc compile mlp.pt -o mlp2.cgplan": shell,
     "class Step(torch.nn.Module):": step,
     "class Classifier(torch.nn.Module):": training,
     "#include \"runtime/train/trainer.h\"": cpp("train.cpp", TRAIN),
