@@ -143,3 +143,20 @@ def test_json():
 def test_another_thread_may_be_importing_pillow(preprocess, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL.Image", types.ModuleType("PIL.Image"))  # As its import begins.
     assert preprocess([JPEG]).errors == [None]
+
+
+def progressive(scans):
+    """16 x 16 grey pixels as a progressive JPEG of so many scans: one of the DC coefficients, and refinements of them."""
+    def segment(marker, content):
+        return struct.pack(">BBH", 0xff, marker, len(content) + 2) + content
+
+    table = segment(0xdb, bytes([0]) + bytes([1] * 64)) + segment(0xc4, bytes([0, 1] + [0] * 15 + [0]))
+    first = segment(0xda, bytes([1, 1, 0x00, 0, 0, 13])) + b"\0"
+    return b"\xff\xd8" + segment(0xc2, struct.pack(">BHHB", 8, 16, 16, 1) + bytes([1, 0x11, 0])) + table + first \
+        + (segment(0xda, bytes([1, 1, 0x00, 0, 0, 13])) + b"\0") * (scans - 1) + b"\xff\xd9"
+
+
+def test_a_jpeg_of_many_scans_is_refused(preprocess):
+    good, bad = preprocess([progressive(100), progressive(101)], dtype="uint8").errors
+    assert good is None
+    assert isinstance(bad, cgc.InvalidFileError) and str(bad) == "picture 1 is a JPEG of more than 100 scans, the limit; save it again"

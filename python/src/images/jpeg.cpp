@@ -24,6 +24,7 @@ constexpr const char *kMessages[] = {
 /// libjpeg's errors jump to the call that failed; its warnings are passed over.
 struct Errors : jpeg_error_mgr {
   std::jmp_buf jump;
+  bool tooManyScans = false;
 
   std::string message() const {
     const char *const format = kMessages[msg_code];
@@ -36,6 +37,10 @@ struct Errors : jpeg_error_mgr {
     return text;
   }
 };
+
+/// The most scans of a progressive file, of which encoders write about 10. Each passes over all of
+/// the coefficients, and may have a few bytes: a small file of many scans would take hours.
+constexpr int kMostScans = 100;
 
 /// The whole file. What libjpeg wants beyond it is missing.
 struct File : jpeg_source_mgr {
@@ -63,6 +68,7 @@ private:
   jpeg_decompress_struct decoder_{};
   Errors errors_{};
   File file_{};
+  jpeg_progress_mgr progress_{};
   std::unique_ptr<HuffmanDecoder> huffman_;
   std::vector<uint8_t> *memory_;
   bool started_ = false;
@@ -79,6 +85,13 @@ void formatNothing(j_common_ptr, char *text) {
   *text = 0;
 }
 void doNothing(j_decompress_ptr) {}
+/// libjpeg calls it for each row of blocks of each scan.
+void limitScans(j_common_ptr decoder) {
+  if (reinterpret_cast<j_decompress_ptr>(decoder)->input_scan_number <= kMostScans)
+    return;
+  static_cast<Errors *>(decoder->err)->tooManyScans = true;
+  leave(decoder);
+}
 boolean endOfFile(j_decompress_ptr decoder) {
   static_cast<File *>(decoder->src)->cutShort = true;
   return FALSE; // Suspends.
@@ -96,6 +109,9 @@ void skipBytes(j_decompress_ptr decoder, long count) {
 
 template <class Call> void JpegReader::guarded(const Call &call) {
   if (setjmp(errors_.jump) != 0) {
+    if (errors_.tooManyScans)
+      throw PictureError(CGC_INVALID_FILE, "is a JPEG of more than " + std::to_string(kMostScans) +
+                                               " scans, the limit; save it again");
     const bool noMemory = errors_.msg_code == JERR_OUT_OF_MEMORY;
     throw PictureError(noMemory ? CGC_OUT_OF_MEMORY : CGC_INVALID_FILE,
                        std::string("is no JPEG that can be decoded: ") + errors_.message());
@@ -127,6 +143,8 @@ JpegReader::JpegReader(std::span<const uint8_t> file, int64_t maxPixels,
     guarded([&] {
       jpeg_create_decompress(&decoder_);
       decoder_.src = &file_;
+      progress_.progress_monitor = limitScans;
+      decoder_.progress = &progress_;
       jpeg_read_header(&decoder_, TRUE);
     });
     height_ = int(decoder_.image_height);

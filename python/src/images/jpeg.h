@@ -19,7 +19,7 @@ bool isJpeg(std::span<const uint8_t> file);
 /// CMYK and YCCK with Adobe's inversion undone whether or not there is Adobe's marker, and no
 /// rotation by EXIF. read() and skip() refuse a file that ends before its last row, and go on with
 /// a warning's data as Pillow does. Throws PictureError: damaged, cut short, a process or a number
-/// of components that is not supported, or more than `maxPixels` pixels.
+/// of components that is not supported, more than `maxPixels` pixels, or more than 100 scans.
 /// With `memory`, which must outlive the reader, a faster decoder throws Flawed at the first flaw
 /// in the coefficients.
 std::unique_ptr<RowReader> readJpeg(std::span<const uint8_t> file, int64_t maxPixels,
