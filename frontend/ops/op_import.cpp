@@ -24,8 +24,11 @@ constexpr Row kRows[] = {
 #include "frontend/ops/aten.def"
 };
 
-/// Returns the row of `name`, or for `aten::x` without one that of cgc's op `aten.x`.
+/// Returns the row of `name`, or for `aten::x` without one that of cgc's op `aten.x`. Of cgc's own
+/// ops, models call `cgc::resize`.
 std::optional<Row> findRow(llvm::StringRef name) {
+  if (name == "cgc::resize")
+    return Row{name, ir::OpKind::CgcResize, "", nullptr};
   for (const Row &row : kRows)
     if (row.name == name)
       return row;

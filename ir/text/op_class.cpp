@@ -19,8 +19,8 @@ OpClass classOfName(llvm::StringRef name) {
     return OpClass::Gemm;
   if (has({"norm", "softmax", "pool", "mean", "argmax"}))
     return OpClass::Reduction;
-  if (has({"copy", "cat", "embedding", "tokens", "rows", "patches", "gather", "fill", "memcpy",
-           "memset"}))
+  if (has({"copy", "cat", "embedding", "tokens", "rows", "patches", "resize", "gather", "fill",
+           "memcpy", "memset"}))
     return OpClass::Move;
   return OpClass::Pointwise;
 }
