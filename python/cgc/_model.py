@@ -17,6 +17,8 @@ from .preprocess import Preprocess
 if TYPE_CHECKING:
     from ._session import Session
 
+#: The entry that resizes pictures itself.
+PICTURES = "encode_pictures"
 #: Rows that are preprocessed at a time where every bucket is smaller.
 _LEAST_ROWS = 16
 #: Batches of pictures at a time: one is preprocessed, one copied, one computed.
@@ -94,16 +96,23 @@ class Model:
         threads: that preprocess a batch [the processors of this process]. Three batches are worked on at a time: load the
             model with contexts=2, so that a GPU copies one while it computes another.
         """
-        entry, preprocess = self._entry("encode_image"), self.preprocess
+        preprocess, entry = self.preprocess, self.session.entries.get(PICTURES) or self._entry("encode_image")
         sources = [pictures] if _is_one(pictures) else list(pictures)
         failed: dict[int, str] = {}
         result = numpy.empty((len(sources), self.size), numpy.float32)
         step = _rows_of(entry)
 
         def encode(start: int) -> dict[int, str]:
-            images = preprocess(sources[start:start + step], dtype=entry.inputs[0].dtype, threads=threads)
-            result[start:start + step] = self._run("encode_image", [images.pixels], normalize)
-            return {start + index: why for index, why in images.reasons.items()}
+            some = sources[start:start + step]
+            if entry.name == PICTURES:  # The plan resizes and normalizes.
+                size, integers = (info.shape[1] for info in entry.inputs)
+                packed = preprocess.pack(some, size, (integers - 3) // sum(preprocess.size) - 1, threads)
+                inputs, reasons = [packed.pixels, packed.table], packed.reasons
+            else:
+                images = preprocess(some, dtype=entry.inputs[0].dtype, threads=threads)
+                inputs, reasons = [images.pixels], images.reasons
+            result[start:start + step] = self._run(entry.name, inputs, normalize)
+            return {start + index: why for index, why in reasons.items()}
 
         with concurrent.futures.ThreadPoolExecutor(_BATCHES) as pool:
             for reasons in pool.map(encode, range(0, len(sources), step)):

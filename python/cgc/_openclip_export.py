@@ -7,16 +7,12 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _checkpoint, _compile, _folder, _runtime, _tokenizer
 from ._errors import InvalidFileError, UsageError
+from ._towers import Tower, compile_towers, with_resize
 from .preprocess import Preprocess
-
-if TYPE_CHECKING:
-    import torch
-
-METHODS = ("encode_image", "encode_text")
 
 
 def export(folder: str | os.PathLike[str], name: str, *, checkpoint: str | os.PathLike[str] | None = None,
@@ -62,14 +58,8 @@ def export(folder: str | os.PathLike[str], name: str, *, checkpoint: str | os.Pa
         preprocess = Preprocess(_transform(open_clip, model))
         (scratch / _folder.PREPROCESS).write_text(json.dumps(preprocess.to_json(), indent=2) + "\n")
         _tokenizer.write(tokenizer, scratch / _folder.TOKENIZER)
-        towers = _towers(model.eval())
-        height, width = preprocess.size
-        text = torch.from_numpy(_tokenizer.read(scratch / _folder.TOKENIZER)("a"))
-        example = {"image": torch.zeros(1, 3, height, width), "text": text}
-        with torch.no_grad():
-            size = towers.encode_text(text).shape[-1]
-        _compile.compile(towers, example, output=scratch / _folder.PLAN, batch=batch, entries=METHODS,
-                         precision=None if precision == "fp32" else precision, target=target, options=options)
+        size = compile_towers(model.eval(), _towers(model, preprocess, _tokenizer.read(scratch / _folder.TOKENIZER), target), batch,
+                              precision, target, options, scratch)
         weights = _checkpoint.digest(model)
         files = _folder.files_of(scratch)
         complete(_folder.Card(
@@ -189,19 +179,10 @@ def _check_vocabulary(name: str, model: Any, tokenizer: Any) -> None:
                          "fit the tokenizer")
 
 
-def _towers(model: torch.nn.Module) -> torch.nn.Module:
-    """A module of the methods alone, without normalization, which CoCa's do by default."""
+def _towers(model: Any, preprocess: Preprocess, tokenizer: Any, target: str) -> list[Tower]:
+    """The methods without normalization, which CoCa's do by default."""
     import torch
-
-    class Towers(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def encode_image(self, image: torch.Tensor) -> torch.Tensor:
-            return self.model.encode_image(image, normalize=False)
-
-        def encode_text(self, text: torch.Tensor) -> torch.Tensor:
-            return self.model.encode_text(text, normalize=False)
-
-    return Towers().eval()
+    pictures = Tower("encode_image", lambda image: model.encode_image(image, normalize=False),
+                     [{"image": torch.zeros(1, 3, *preprocess.size)}])
+    texts = Tower("encode_text", lambda text: model.encode_text(text, normalize=False), [{"text": torch.from_numpy(tokenizer("a"))}])
+    return [*with_resize(pictures, preprocess, target), texts]

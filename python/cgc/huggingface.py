@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _cache, _checkpoint, _compile, _export, _folder, _runtime, _tokenizer
+from . import _checkpoint, _compile, _folder, _runtime, _tokenizer
 from ._errors import InvalidFileError, UsageError
+from ._towers import Tower, compile_towers, with_resize
 from .preprocess import Preprocess
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ def export(folder: str | os.PathLike[str], path: str | os.PathLike[str], *, batc
     folder, path = Path(folder), Path(path)
     if not (path / "config.json").is_file():
         raise InvalidFileError(f"{path}: no config.json; give the folder of a model that save_pretrained() wrote")
-    options = [*options, "--target", target, "--quiet", *([] if precision == "fp32" else ["--precision", precision])]
-    batches = _compile.batches_of(batch)
     with _folder.writing(folder, force) as (scratch, complete):
         torch = _compile.import_torch()
         transformers = _import_transformers()
@@ -49,13 +48,13 @@ def export(folder: str | os.PathLike[str], path: str | os.PathLike[str], *, batc
             reason = (str(error).strip() or type(error).__name__).splitlines()[0][:500]
             raise InvalidFileError(f"{path}: transformers cannot load it: {reason}") from error
         if hasattr(model, "get_image_features") and hasattr(model, "get_text_features"):
-            towers = [_pictures(path, scratch, lambda image: model.get_image_features(pixel_values=image)),
+            towers = [*_pictures(path, scratch, lambda image: model.get_image_features(pixel_values=image), target),
                       _captions(transformers, path, scratch, model)]
         elif (path / "preprocessor_config.json").is_file():
-            towers = [_pictures(path, scratch, lambda image: model(pixel_values=image))]
+            towers = _pictures(path, scratch, lambda image: model(pixel_values=image), target)
         else:
             towers = [_texts(transformers, path, scratch, model, lengths)]
-        size = _compile_towers(model, towers, batches, options, scratch)
+        size = compile_towers(model, towers, batch, precision, target, options, scratch)
         weights, files = _checkpoint.digest(model), _folder.files_of(scratch)
         scale, bias = (getattr(model, name, None) for name in ("logit_scale", "logit_bias"))
         complete(_folder.Card(
@@ -67,66 +66,12 @@ def export(folder: str | os.PathLike[str], path: str | os.PathLike[str], *, batc
     return folder
 
 
-class _Tower:
-    """An entry: a function of tensors, by the names of its inputs, and examples of these, one for each bucket of lengths."""
-
-    def __init__(self, entry: str, function: Callable[..., Any], examples: Sequence[dict[str, torch.Tensor]]):
-        self.entry, self.function, self.examples = entry, function, examples
-
-
 def _import_transformers() -> Any:
     try:
         import transformers
     except ImportError:
         raise UsageError("transformers, which has the model, is missing; pip install transformers") from None
     return transformers
-
-
-def _compile_towers(model: torch.nn.Module, towers: Sequence[_Tower], batches: list[int], options: Sequence[str],
-                    scratch: Path) -> int:
-    """Compiles the towers into the plan of the folder. Returns the number of elements of a vector."""
-    import tempfile
-
-    import torch
-    plan, size = scratch / _folder.PLAN, 0
-    with tempfile.TemporaryDirectory(prefix="cgc-export-") as name:
-        programs = []
-        for tower in towers:
-            module = _module(model, tower)
-            example = tower.examples[0]
-            with torch.no_grad():
-                size = module(**example).shape[-1]
-            dynamic = {key: [1] for key in example} if len(tower.examples) > 1 else {}
-            program = _export.export_program(module, "forward", example, max(batches), lengths=dynamic)
-            programs.append(_export.save(program, Path(name, f"{tower.entry}.pt2")))
-        digests = [_cache.digest(program) for program in programs]
-        entry = ["--entry", towers[0].entry] if len(towers) == 1 else []
-        key = None
-        for index in range(max(len(tower.examples) for tower in towers)):
-            inputs = {key: value for tower in towers for key, value in tower.examples[index].items()}
-            command = [*_compile.input_options(inputs), "--batch", ",".join(map(str, batches)), *entry, *options]
-            base = None if key is None else (plan, key)
-            following = plan.with_suffix(".next")
-            key = _cache.compile_plan(programs, digests, following, command, base=base)
-            following.replace(plan)
-    return size
-
-
-def _module(model: torch.nn.Module, tower: _Tower) -> torch.nn.Module:
-    """A module of the model whose forward() is the tower's function."""
-    import inspect
-
-    import torch
-    module = torch.nn.Module()
-    module.model = model
-
-    def forward(**named: Any) -> Any:
-        return tower.function(**named)
-
-    forward.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in tower.examples[0]])
-    vars(module)["forward"] = forward
-    return module.eval()
 
 
 def _tensor_of(output: Any) -> Any:
@@ -138,11 +83,12 @@ def _tensor_of(output: Any) -> Any:
     return output.last_hidden_state[:, 0] if pooled is None else pooled
 
 
-def _pictures(path: Path, scratch: Path, function: Callable[..., Any]) -> _Tower:
+def _pictures(path: Path, scratch: Path, function: Callable[..., Any], target: str) -> list[Tower]:
     import torch
     preprocess = Preprocess(_transform(path / "preprocessor_config.json"))
     (scratch / _folder.PREPROCESS).write_text(json.dumps(preprocess.to_json(), indent=2) + "\n")
-    return _Tower("encode_image", lambda image: _tensor_of(function(image)), [{"image": torch.zeros(1, 3, *preprocess.size)}])
+    tower = Tower("encode_image", lambda image: _tensor_of(function(image)), [{"image": torch.zeros(1, 3, *preprocess.size)}])
+    return with_resize(tower, preprocess, target)
 
 
 def _transform(path: Path) -> dict[str, Any]:
@@ -172,16 +118,16 @@ def _transform(path: Path) -> dict[str, Any]:
     return {**settings, "size": cropped, "resize_mode": "shortest", "edge": edge}
 
 
-def _captions(transformers: Any, path: Path, scratch: Path, model: Any) -> _Tower:
+def _captions(transformers: Any, path: Path, scratch: Path, model: Any) -> Tower:
     """The texts of CLIP and SigLIP, padded to the length of the positions, without a mask."""
     import torch
     length = model.config.text_config.max_position_embeddings
     _tokenizer.write_transformers(_auto_tokenizer(transformers, path), length, scratch / _folder.TOKENIZER)
     example = torch.from_numpy(_tokenizer.read(scratch / _folder.TOKENIZER)("a"))
-    return _Tower("encode_text", lambda text: _tensor_of(model.get_text_features(input_ids=text)), [{"text": example}])
+    return Tower("encode_text", lambda text: _tensor_of(model.get_text_features(input_ids=text)), [{"text": example}])
 
 
-def _texts(transformers: Any, path: Path, scratch: Path, model: Any, lengths: Sequence[int] | None) -> _Tower:
+def _texts(transformers: Any, path: Path, scratch: Path, model: Any, lengths: Sequence[int] | None) -> Tower:
     """An encoder of texts, with its pooling."""
     import torch
     tokenizer = _auto_tokenizer(transformers, path)
@@ -200,7 +146,7 @@ def _texts(transformers: Any, path: Path, scratch: Path, model: Any, lengths: Se
     def encode(text: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         return pool(model(input_ids=text, attention_mask=mask).last_hidden_state, mask)
 
-    return _Tower("encode_text", encode, examples)
+    return Tower("encode_text", encode, examples)
 
 
 def _auto_tokenizer(transformers: Any, path: Path) -> Any:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from . import _compile
 from ._errors import UsageError
 from ._module import CompiledModule
-from ._openclip_export import METHODS, export
+from ._openclip_export import export
 
 if TYPE_CHECKING:
     import torch
 
 __all__ = ["Accelerated", "accelerate", "export"]
+METHODS = ("encode_image", "encode_text")
 
 
 def accelerate(model: torch.nn.Module, **settings: Any) -> Accelerated:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,19 @@ class Images:
     #: For each picture None, or why it failed: an Error that was not raised.
     errors: list[Error | None]
     #: The messages of the errors without the number of the picture, by that number.
+    reasons: dict[int, str]
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The result of Preprocess.pack(): what a plan with the op cgc.resize takes."""
+
+    #: uint8 [n, size of a picture in bytes]: the pixels that the results need, RGB, row by row.
+    pixels: numpy.ndarray
+    #: int32 [n, integers]: how each picture is resized. Zeros, which give the color of value 0, for one that failed.
+    table: numpy.ndarray
+    #: As those of Images.
+    errors: list[Error | None]
     reasons: dict[int, str]
 
 
@@ -129,20 +142,50 @@ class Preprocess:
         """
         _one_of("dtype", dtype, DTYPES)
         channels_last = _one_of("layout", layout or ("NHWC" if dtype == "uint8" else "NCHW"), ("NCHW", "NHWC")) == "NHWC"
-        if threads is None:
-            threads = len(os.sched_getaffinity(0))
-        for name, value, most in (("threads", threads, 1024), ("max_pixels", max_pixels, 2**31 - 1)):
-            if not _is_int(value) or not 1 <= value <= most:
-                raise UsageError(f"{name} is {value!r}; give an int from 1 to {most}")
-        if isinstance(sources, (str, bytes, bytearray, memoryview, os.PathLike)) or not isinstance(sources, Iterable):
-            raise UsageError(f"sources is of type {type(sources).__name__}; give a list of pictures, such as [picture]")
-
-        named = list(sources)
+        named, threads = _checked(sources, threads, max_pixels)
         shape = (*self.size, 3) if channels_last else (3, *self.size)
         pixels = new_numpy((len(named), *shape), dtype, "the result")
         if dtype not in self._tables:
-            self._tables[dtype] = self._table(pixels.dtype)
+            self._tables[dtype] = self.values(pixels.dtype).reshape(-1).view(numpy.uint8)
         table = self._tables[dtype]
+
+        def run(some: Sequence[Any], start: int, threads: int) -> list[tuple[int, str] | None]:
+            rows = pixels[start:start + len(some)].reshape(-1).view(numpy.uint8)
+            return self._sizes.run(some, table, channels_last, rows, threads, max_pixels)
+
+        errors, reasons = self._read(named, run, threads, max_pixels)
+        pixels[list(reasons)] = 0
+        return Images(pixels, errors, reasons)
+
+    def pack(self, sources: Iterable[Any], size: int, taps: int, threads: int | None = None, max_pixels: int = MAX_PIXELS) -> Packed:
+        """Decodes pictures for a plan that resizes and normalizes them with equal results, as the entry encode_pictures of a
+        model folder.
+
+        size: bytes of a picture, at least those of the result. A picture of which the result needs more is resized here,
+            and so is one that needs more than `taps` taps for a pixel and one of CMYK.
+        sources, threads, max_pixels: as in a call.
+        """
+        least = 3 * self.size[0] * self.size[1]
+        if not _is_int(size) or size < least:
+            raise UsageError(f"size is {size!r}; give an int of at least {least}, the bytes of a result")
+        if not _is_int(taps) or not 1 <= taps <= 8192:
+            raise UsageError(f"taps is {taps!r}; give an int from 1 to 8192")
+        named, threads = _checked(sources, threads, max_pixels)
+        pixels = new_numpy((len(named), size), "uint8", "the pixels")
+        table = new_numpy((len(named), 3 + sum(self.size) * (1 + taps)), "int32", "the table")
+
+        def run(some: Sequence[Any], start: int, threads: int) -> list[tuple[int, str] | None]:
+            end = start + len(some)
+            return self._sizes.pack(some, pixels[start:end], table[start:end], threads, max_pixels)
+
+        errors, reasons = self._read(named, run, threads, max_pixels)
+        pixels[list(reasons)] = 0
+        table[list(reasons)] = 0
+        return Packed(pixels, table, errors, reasons)
+
+    def _read(self, named: list[Any], run: Callable[[Sequence[Any], int, int], list[tuple[int, str] | None]], threads: int,
+              max_pixels: int) -> tuple[list[Error | None], dict[int, str]]:
+        """Has the extension read the pictures: run(sources, the number of the first, threads). Returns the errors of Images."""
         errors: list[Error | None] = [None] * len(named)
         # What the extension takes, and what is left to Pillow.
         prepared: dict[int, Any] = {}
@@ -156,8 +199,7 @@ class Preprocess:
             except Error as error:
                 errors[index] = type(error)(f"{_name(index, source)} {error}")
         # Neighbors go to the extension in one call: those that it cannot take are pictures of no pixels to it.
-        failures = self._sizes.run([prepared.get(index, _NO_PIXELS) for index in range(len(named))], table, channels_last,
-                                   pixels.reshape(-1).view(numpy.uint8), threads, max_pixels)
+        failures = run([prepared.get(index, _NO_PIXELS) for index in range(len(named))], 0, threads)
         for index, source in prepared.items():
             if (failure := failures[index]) is None:
                 continue
@@ -169,9 +211,7 @@ class Preprocess:
 
         def finish(index: int) -> None:
             try:
-                array = self._load(others[index], max_pixels)
-                row = pixels[index:index + 1].reshape(-1).view(numpy.uint8)
-                (failure,) = self._sizes.run([array], table, channels_last, row, 1, max_pixels)
+                (failure,) = run([self._load(others[index], max_pixels)], index, 1)
                 if failure is not None:
                     raise error_of(*failure)
             except Error as error:
@@ -185,19 +225,16 @@ class Preprocess:
         if others:
             with ThreadPoolExecutor(min(threads, len(others))) as pool:
                 list(pool.map(finish, others))
-        for index, error in enumerate(errors):
-            if error is not None:
-                pixels[index] = 0
-        return Images(pixels, errors, {index: str(error).removeprefix(f"picture {index}").removeprefix(",").strip()
-                                       for index, error in enumerate(errors) if error is not None})
+        return errors, {index: str(error).removeprefix(f"picture {index}").removeprefix(",").strip()
+                        for index, error in enumerate(errors) if error is not None}
 
-    def _table(self, dtype: Any) -> Any:
-        """The result for each value of each channel, as bytes: (value / 255 - mean) / std in float32, as torch computes it."""
+    def values(self, dtype: Any = "float32") -> Any:
+        """[3, 256]: the result for each value of each channel: (value / 255 - mean) / std in float32, as torch computes it."""
         values = numpy.tile(numpy.arange(256, dtype=numpy.uint8), (3, 1))
         if dtype != numpy.uint8:
             mean, std = (numpy.asarray(self._config[name], numpy.float32)[:, None] for name in ("mean", "std"))
             values = ((values.astype(numpy.float32) / numpy.float32(255) - mean) / std).astype(dtype)
-        return values.reshape(-1).view(numpy.uint8)
+        return values
 
     def _load(self, source: Any, max_pixels: int) -> Any:
         """uint8 [height, width, 3] of a picture that Pillow decodes."""
@@ -235,6 +272,18 @@ class Preprocess:
                 image.putpalette(palette)
         top, left = max(top, 0), max(left, 0)
         return image.crop((left, top, left + self.size[1], top + self.size[0]))
+
+
+def _checked(sources: Any, threads: int | None, max_pixels: int) -> tuple[list[Any], int]:
+    """The sources and the threads. UsageError for what __call__() does not take."""
+    if threads is None:
+        threads = len(os.sched_getaffinity(0))
+    for name, value, most in (("threads", threads, 1024), ("max_pixels", max_pixels, 2**31 - 1)):
+        if not _is_int(value) or not 1 <= value <= most:
+            raise UsageError(f"{name} is {value!r}; give an int from 1 to {most}")
+    if isinstance(sources, (str, bytes, bytearray, memoryview, os.PathLike)) or not isinstance(sources, Iterable):
+        raise UsageError(f"sources is of type {type(sources).__name__}; give a list of pictures, such as [picture]")
+    return list(sources), threads
 
 
 _NO_PIXELS = numpy.empty((0, 0, 3), numpy.uint8)

@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 #: wheel, those of its extra `search`, and the tests'.
 PACKAGES = ("numpy", "nanobind-backend", "ftfy", "regex", "tokenizers", "pillow", "pyarrow", "tqdm", "starlette", "uvicorn", "pytest")
 #: The tests that need torch. All others run without.
-WITH_TORCH = tuple(HERE / f"test_{name}.py" for name in ("cache", "dynamo", "export", "fallback", "gpu", "module", "openclip", "preprocess", "torch",
+WITH_TORCH = tuple(HERE / f"test_{name}.py" for name in ("cache", "dynamo", "export", "fallback", "gpu", "module", "openclip", "preprocess", "resize", "torch",
                                                         "train"))
 WITH_RAY = HERE / "test_ray.py"
 WITH_TRITON = HERE / "test_triton.py"

@@ -1,4 +1,4 @@
-// Transforms many pictures on several threads.
+// Reads many pictures on several threads.
 #include "batch.h"
 
 #include "jpeg.h"
@@ -84,36 +84,40 @@ void readFile(const std::string &path, std::vector<uint8_t> &bytes) {
 struct Worker {
   std::vector<uint8_t> file;
   Scratch scratch;
-  Sizes sizes{};
-  int64_t maxPixels = 0;
 
-  void run(const std::string &path, const Result &result) {
+  /// What is the same for all pictures of a call.
+  struct Call {
+    const Consume &consume;
+    int64_t maxPixels;
+  };
+
+  void run(const std::string &path, size_t i, const Call &call) {
     readFile(path, file);
-    run(std::span<const uint8_t>(file), result);
+    run(std::span<const uint8_t>(file), i, call);
   }
-  void run(std::span<const uint8_t> bytes, const Result &result) {
+  void run(std::span<const uint8_t> bytes, size_t i, const Call &call) {
     if (bytes.empty())
       throw PictureError(CGC_INVALID_FILE, "is empty: it has 0 bytes");
     if (!isJpeg(bytes))
       throw OtherFormat();
     try {
-      transform(sizes, *readJpeg(bytes, maxPixels, &scratch.coefficients), result, scratch);
+      call.consume(i, *readJpeg(bytes, call.maxPixels, &scratch.coefficients), scratch);
     } catch (const Flawed &) {
-      transform(sizes, *readJpeg(bytes, maxPixels, nullptr), result, scratch);
+      call.consume(i, *readJpeg(bytes, call.maxPixels, nullptr), scratch);
     }
   }
-  void run(const Pixels &pixels, const Result &result) {
+  void run(const Pixels &pixels, size_t i, const Call &call) {
     if (pixels.height == 0 || pixels.width == 0)
       throw PictureError(CGC_INVALID_FILE, "is empty: it has " + std::to_string(pixels.width) +
                                                " x " + std::to_string(pixels.height) + " pixels");
-    checkPixels(pixels.height, pixels.width, maxPixels);
+    checkPixels(pixels.height, pixels.width, call.maxPixels);
     PixelReader reader(pixels);
-    transform(sizes, reader, result, scratch);
+    call.consume(i, reader, scratch);
   }
 
-  std::optional<Failure> run(const Source &source, const Result &result) {
+  std::optional<Failure> run(const Source &source, size_t i, const Call &call) {
     try {
-      std::visit([&](const auto &each) { run(each, result); }, source);
+      std::visit([&](const auto &each) { run(each, i, call); }, source);
       return std::nullopt;
     } catch (const OtherFormat &) {
       return Failure{std::nullopt, "is no JPEG"};
@@ -153,22 +157,15 @@ private:
 
 } // namespace
 
-std::vector<std::optional<Failure>> transformAll(const Sizes &sizes,
-                                                 const std::vector<Source> &sources,
-                                                 const Result &results, int threads,
-                                                 int64_t maxPixels) {
+std::vector<std::optional<Failure>> readAll(const std::vector<Source> &sources,
+                                            const Consume &consume, int threads,
+                                            int64_t maxPixels) {
   static Workers workers;
   std::vector<std::optional<Failure>> failures(sources.size());
-  const int64_t size = int64_t(sizes.height) * sizes.width * 3 * results.elementSize;
   std::atomic<size_t> next = 0;
   const auto work = [&](std::unique_ptr<Worker> worker) {
-    worker->sizes = sizes;
-    worker->maxPixels = maxPixels;
-    for (size_t i; (i = next++) < sources.size();) {
-      Result result = results;
-      result.data += int64_t(i) * size;
-      failures[i] = worker->run(sources[i], result);
-    }
+    for (size_t i; (i = next++) < sources.size();)
+      failures[i] = worker->run(sources[i], i, {consume, maxPixels});
     workers.giveBack(std::move(worker));
   };
   std::vector<std::jthread> helpers;

@@ -1,8 +1,9 @@
-// Transforms many pictures on several threads.
+// Reads many pictures on several threads.
 #pragma once
 
 #include "transform.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -24,11 +25,13 @@ struct Failure {
   std::string message; ///< Completes "the picture ...".
 };
 
-/// Transforms sources[i] to `results` + i * the size of a result, on up to `threads` threads. A
-/// picture that fails leaves its result as it is.
-std::vector<std::optional<Failure>> transformAll(const Sizes &sizes,
-                                                 const std::vector<Source> &sources,
-                                                 const Result &results, int threads,
-                                                 int64_t maxPixels);
+/// What becomes of picture `i`, which it reads to its end. Throws PictureError, and then has
+/// written nothing.
+using Consume = std::function<void(size_t i, RowReader &picture, Scratch &scratch)>;
+
+/// Reads the sources on up to `threads` threads and calls `consume` with each. A file with a flaw
+/// may be read twice.
+std::vector<std::optional<Failure>> readAll(const std::vector<Source> &sources,
+                                            const Consume &consume, int threads, int64_t maxPixels);
 
 } // namespace cgc_images

@@ -195,6 +195,17 @@ Axis::Axis(Filter filter, int inputs, int outputs, int first, int count)
   endInput_ = windows_.back().begin + windows_.back().size;
 }
 
+int Axis::mostTaps() const {
+  int most = 0;
+  for (int output = 0; output < count_; ++output)
+    most = std::max(most, taps(output));
+  return most;
+}
+
+int Axis::weight(int output, int tap) const {
+  return isCopy_ ? 1 << kBits : weightOf(weights(output), tap);
+}
+
 void Axis::resizeColumns(const uint8_t *in, ptrdiff_t inPitch, int column, uint8_t *out,
                          ptrdiff_t outPitch, int rows, int channels) const {
   if (isCopy_) {

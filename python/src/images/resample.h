@@ -27,6 +27,14 @@ public:
   /// The inputs that the outputs need: [firstInput, endInput).
   int firstInput() const { return firstInput_; }
   int endInput() const { return endInput_; }
+  /// The inputs of output `output` of `count()`: the first, their number, which is at most
+  /// `mostTaps()`, and the weight of each in units of 2^-22.
+  int firstInput(int output) const {
+    return isCopy_ ? firstInput_ + output : windows_[output].begin;
+  }
+  int taps(int output) const { return isCopy_ ? 1 : windows_[output].size; }
+  int mostTaps() const;
+  int weight(int output, int tap) const;
 
   /// Columns: writes `count()` pixels to each of `rows` rows of `out`, from rows of `in`, whose
   /// first column is `column`. Rows are `inPitch` and `outPitch` bytes apart. Each row of `in` has

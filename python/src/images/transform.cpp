@@ -2,6 +2,7 @@
 #include "transform.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -103,31 +104,81 @@ Placement place(const Sizes &sizes, int height, int width) {
           int(center(resizedWidth, sizes.width))};
 }
 
-void transform(const Sizes &sizes, RowReader &picture, const Result &result, Scratch &scratch) {
-  const Placement at = place(sizes, picture.height(), picture.width());
-  if (at.height == 0 || at.width == 0)
-    throw PictureError(CGC_INVALID_FILE, "is too narrow: " + std::to_string(picture.width()) +
-                                             " x " + std::to_string(picture.height()) +
-                                             " pixels are resized to " + std::to_string(at.width) +
-                                             " x " + std::to_string(at.height));
-  const Covered rows = coveredBy(at.height, sizes.height, at.top);
-  const Covered columns = coveredBy(at.width, sizes.width, at.left);
-  const Axis vertical(sizes.filter, picture.height(), at.height, at.top + rows.begin, rows.count);
-  const Axis horizontal(sizes.filter, picture.width(), at.width, at.left + columns.begin,
-                        columns.count);
+namespace {
 
+/// Integers of a table before the columns.
+constexpr size_t kHeader = 3;
+
+/// The parts of a resize that the result needs.
+struct Plan {
+  Placement at;
+  Covered rows, columns; ///< Of the result.
+  Axis vertical, horizontal;
+  bool rowsFirst; ///< Whether rows are resized before columns.
+
+  Plan(const Sizes &sizes, int height, int width)
+      : at(placed(sizes, height, width)), rows(coveredBy(at.height, sizes.height, at.top)),
+        columns(coveredBy(at.width, sizes.width, at.left)),
+        vertical(sizes.filter, height, at.height, at.top + rows.begin, rows.count),
+        horizontal(sizes.filter, width, at.width, at.left + columns.begin, columns.count) {
+    // Pillow 13 resizes the rows first if that removes more than twice as many rows as columns.
+    const int fewerRows = height - at.height, fewerColumns = width - at.width;
+    rowsFirst = !vertical.isCopy() && !horizontal.isCopy() && fewerRows > 0 &&
+                fewerRows > 2 * int64_t(fewerColumns);
+  }
+
+  static Placement placed(const Sizes &sizes, int height, int width) {
+    const Placement at = place(sizes, height, width);
+    if (at.height == 0 || at.width == 0)
+      throw PictureError(CGC_INVALID_FILE, "is too narrow: " + std::to_string(width) + " x " +
+                                               std::to_string(height) + " pixels are resized to " +
+                                               std::to_string(at.width) + " x " +
+                                               std::to_string(at.height));
+    return at;
+  }
+};
+
+/// Writes the part of a table that an axis has: its outputs are [begin, begin + axis.count()) of
+/// `count`. `first` is the first input that was packed. Returns what is behind it.
+int32_t *packAxis(const Axis &axis, Covered covered, int count, int taps, int first, int32_t *to) {
+  std::fill_n(to, count, -1);
+  std::fill_n(to + count, ptrdiff_t(count) * taps, 0);
+  for (int i = 0; i < covered.count; ++i) {
+    const int output = covered.begin + i;
+    to[output] = axis.firstInput(i) - first;
+    for (int tap = 0; tap < axis.taps(i); ++tap)
+      to[count * ptrdiff_t(1 + tap) + output] = axis.weight(i, tap);
+  }
+  return to + count * ptrdiff_t(1 + taps);
+}
+
+/// Writes the table of a picture of which `columns` columns are packed, from `column` on, and the
+/// rows that the result needs.
+void packTable(const Sizes &sizes, const Plan &plan, int columns, int column,
+               const Packed &packed) {
+  const int taps = packed.taps(sizes);
+  int32_t *to = packed.table.data();
+  *to++ = columns;
+  *to++ = plan.rowsFirst;
+  *to++ = sizes.fill;
+  to = packAxis(plan.horizontal, plan.columns, sizes.width, taps, column, to);
+  packAxis(plan.vertical, plan.rows, sizes.height, taps, plan.vertical.firstInput(), to);
+}
+
+/// Reads the picture from its first row to its end, of which chooseColumns() gave `column`, and
+/// writes its result.
+void resize(const Sizes &sizes, const Plan &plan, RowReader &picture, int column,
+            const Result &result, Scratch &scratch) {
+  const Covered &rows = plan.rows, &columns = plan.columns;
+  const Axis &vertical = plan.vertical, &horizontal = plan.horizontal;
   const int channels = picture.channels();
-  const int column = picture.chooseColumns(horizontal.firstInput(), horizontal.endInput());
   const int inputRows = vertical.endInput() - vertical.firstInput();
   const ptrdiff_t inPitch =
       alignedTo32(int64_t(picture.columns()) * channels + horizontal.inSlack(channels));
   const ptrdiff_t outPitch = alignedTo32(int64_t(columns.count) * channels + 4);
   uint8_t *const resized = reserve(scratch.resized, outPitch * rows.count);
   picture.skip(vertical.firstInput());
-  // Pillow 13 resizes the rows first if that removes more than twice as many rows as columns.
-  const int fewerRows = picture.height() - at.height, fewerColumns = picture.width() - at.width;
-  if (!vertical.isCopy() && !horizontal.isCopy() && fewerRows > 0 &&
-      fewerRows > 2 * int64_t(fewerColumns)) {
+  if (plan.rowsFirst) {
     uint8_t *const input = reserve(scratch.band, inPitch * inputRows);
     uint8_t *const middle = reserve(scratch.middle, inPitch * rows.count);
     picture.read(input, inPitch, inputRows);
@@ -176,6 +227,44 @@ void transform(const Sizes &sizes, RowReader &picture, const Result &result, Scr
       std::copy_n(from, columns.count * 3, to);
     writeRow(line, sizes, result, y);
   }
+}
+
+} // namespace
+
+void transform(const Sizes &sizes, RowReader &picture, const Result &result, Scratch &scratch) {
+  const Plan plan(sizes, picture.height(), picture.width());
+  const int column =
+      picture.chooseColumns(plan.horizontal.firstInput(), plan.horizontal.endInput());
+  resize(sizes, plan, picture, column, result, scratch);
+}
+
+int Packed::taps(const Sizes &sizes) const {
+  return int((table.size() - kHeader) / size_t(sizes.height + sizes.width)) - 1;
+}
+
+void pack(const Sizes &sizes, RowReader &picture, const Packed &packed, Scratch &scratch) {
+  const Plan plan(sizes, picture.height(), picture.width());
+  const Axis &vertical = plan.vertical, &horizontal = plan.horizontal;
+  const int column = picture.chooseColumns(horizontal.firstInput(), horizontal.endInput());
+  const int rows = vertical.endInput() - vertical.firstInput();
+  const int64_t pitch = int64_t(picture.columns()) * 3;
+  if (picture.channels() == 3 && pitch * rows <= int64_t(packed.pixels.size()) &&
+      std::max(vertical.mostTaps(), horizontal.mostTaps()) <= packed.taps(sizes)) {
+    picture.skip(vertical.firstInput());
+    picture.read(packed.pixels.data(), pitch, rows);
+    picture.skip(picture.height() - vertical.endInput());
+    packTable(sizes, plan, picture.columns(), column, packed);
+    return;
+  }
+  std::array<uint8_t, 3 * 256> same;
+  for (size_t i = 0; i < same.size(); ++i)
+    same[i] = uint8_t(i % 256);
+  resize(sizes, plan, picture, column,
+         {std::as_bytes(std::span(same)), 1, true,
+          reinterpret_cast<std::byte *>(packed.pixels.data())},
+         scratch);
+  const Sizes done{sizes.height, sizes.width, sizes.filter, ResizeMode::Squash, 0, 0};
+  packTable(done, Plan(done, sizes.height, sizes.width), sizes.width, 0, packed);
 }
 
 } // namespace cgc_images

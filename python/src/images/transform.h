@@ -55,4 +55,18 @@ struct Result {
 /// nothing.
 void transform(const Sizes &sizes, RowReader &picture, const Result &result, Scratch &scratch);
 
+/// Where a picture goes for the op cgc.resize, which resizes it: a row of the op's pixels, and one
+/// of its table, whose layout the op's documentation has.
+struct Packed {
+  std::span<uint8_t> pixels;
+  std::span<int32_t> table; ///< 3 + (height + width) (1 + taps) of the result.
+
+  int taps(const Sizes &sizes) const;
+};
+
+/// Reads the picture to its end, and writes the pixels that its result needs, and the table. A
+/// picture of which the row cannot hold these pixels, whose taps the table cannot hold, or that is
+/// not RGB is resized here: `packed.pixels` must hold the result. Throws PictureError.
+void pack(const Sizes &sizes, RowReader &picture, const Packed &packed, Scratch &scratch);
+
 } // namespace cgc_images
