@@ -302,3 +302,33 @@ def test_clip_of_transformers(fast, tmp_path, plans):
         (source / "preprocessor_config.json").write_text(json.dumps({**settings, name: value}))
         with pytest.raises(cgc.UsageError, match="preprocess with transformers"):
             cgc.huggingface.export(tmp_path / "other", source)
+
+
+def test_siglip_of_transformers(fast, tmp_path, plans):
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = transformers.SiglipConfig(text_config={**sizes, "vocab_size": 800, "max_position_embeddings": 16, "projection_size": 32},
+                                       vision_config={**sizes, "image_size": 32, "patch_size": 16})
+    siglip = transformers.SiglipModel(config).eval()
+    source = tmp_path / "siglip"
+    siglip.save_pretrained(source)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(fast)
+    tokenizer.save_pretrained(source)
+    (source / "preprocessor_config.json").write_text(json.dumps({
+        "do_normalize": True, "do_rescale": True, "do_resize": True, "image_mean": [.5, .5, .5], "image_std": [.5, .5, .5],
+        "resample": 3, "rescale_factor": 1 / 255, "size": {"height": 32, "width": 32}}))
+    cgc.huggingface.export(tmp_path / "folder", source, batch=(1, 4))
+    given, pictures = ["a cat", "", "the dog's photo " * 30], sorted((plans / "pictures").iterdir())
+    with cgc.load(tmp_path / "folder", executor="reference") as model, torch.no_grad():
+        # SigLIP was trained without a mask, and with padding of its own.
+        inputs = tokenizer(given, padding="max_length", truncation=True, max_length=16, return_tensors="pt")
+        want = torch.nn.functional.normalize(siglip.get_text_features(input_ids=inputs.input_ids).pooler_output)
+        assert distance(model.encode_text(given), want.numpy()) < 1e-5
+        from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
+        processor = SiglipImageProcessorPil(**json.loads((source / "preprocessor_config.json").read_text()))
+        images = [Image.open(path).convert("RGB") for path in pictures]
+        pixels = numpy.concatenate([processor(images=image, return_tensors="np").pixel_values for image in images])
+        want = torch.nn.functional.normalize(siglip.get_image_features(pixel_values=torch.from_numpy(pixels)).pooler_output)
+        assert distance(model.encode_image(pictures), want.numpy()) < 1e-5
+        assert model.card.logit_scale == pytest.approx(siglip.logit_scale.exp().item())
+        assert model.card.logit_bias == pytest.approx(siglip.logit_bias.item())
