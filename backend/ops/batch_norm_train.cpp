@@ -16,7 +16,7 @@ DType parameterDType(DType values) {
 }
 
 DType valueDType(const ir::Node &node, DeviceKind target) {
-  return normalizationDType(node.arg("input").value()->tensor().dtype, std::nullopt, target);
+  return normalizationDType(node.arg("input").value()->tensor().dtype, target);
 }
 
 bool isChannelsLast(const ir::Node &node) {

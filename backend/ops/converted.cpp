@@ -3,9 +3,8 @@
 
 namespace cgc::backend {
 
-DType normalizationDType(DType dtype, std::optional<DType> parameter, DeviceKind target) {
-  const bool isMixed = parameter && *parameter != dtype;
-  return dtypeSize(dtype) == 2 && (isMixed || target == DeviceKind::Cpu) ? DType::F32 : dtype;
+DType normalizationDType(DType dtype, DeviceKind target) {
+  return dtypeSize(dtype) == 2 && target == DeviceKind::Cpu ? DType::F32 : dtype;
 }
 
 Place converted(const Place &place, DType dtype, BucketBuilder &builder) {

@@ -5,9 +5,9 @@
 
 namespace cgc::backend {
 
-/// The dtype in which LibTorch normalizes tensors of `dtype` with parameters of `parameter`. Its
-/// CPU kernels keep statistics of 16-bit tensors in 16 bits, and its CUDA kernels take one dtype.
-DType normalizationDType(DType dtype, std::optional<DType> parameter, DeviceKind target);
+/// The dtype in which LibTorch normalizes tensors of `dtype` in batches: its CPU kernels keep
+/// statistics of 16-bit tensors in 16 bits.
+DType normalizationDType(DType dtype, DeviceKind target);
 
 /// `place`, or a dense copy of it in `dtype` if it is strided or of another dtype.
 Place converted(const Place &place, DType dtype, BucketBuilder &builder);

@@ -10,11 +10,6 @@ namespace {
 
 constexpr llvm::StringLiteral kParameters[] = {"weight", "bias"};
 
-/// The dtype of LibTorch's call, and that of its statistics.
-struct NormDTypes {
-  DType values, statistics;
-};
-
 /// Fills the results with 0 if the input has no elements: LibTorch gives their statistics other
 /// sizes. Returns whether it did.
 bool fillIfEmpty(const ir::Node &node, BucketBuilder &builder) {
@@ -25,14 +20,11 @@ bool fillIfEmpty(const ir::Node &node, BucketBuilder &builder) {
   return true;
 }
 
-NormDTypes dtypesOf(const ir::Node &node, DeviceKind target) {
-  std::optional<DType> parameter;
-  for (llvm::StringRef name : kParameters)
-    if (!node.arg(name).isNone())
-      parameter = node.arg(name).value()->tensor().dtype;
-  const DType values =
-      normalizationDType(node.arg("input").value()->tensor().dtype, parameter, target);
-  return {values, dtypeSize(values) == 2 ? DType::F32 : values};
+/// The dtype of LibTorch's call: f32 for 16 bits, since its CPU kernels keep the statistics of
+/// 16-bit tensors in 16 bits, and its CUDA kernels take one dtype.
+DType callDTypeOf(const ir::Node &node) {
+  const DType dtype = node.arg("input").value()->tensor().dtype;
+  return dtypeSize(dtype) == 2 ? DType::F32 : dtype;
 }
 
 std::optional<Place> placeOf(const ir::Node &node, llvm::StringRef name, BucketBuilder &builder) {
@@ -123,11 +115,11 @@ bool launchBackward(const ir::Node &node, BucketBuilder &builder) {
 Status lowerLayerNormStatistics(const ir::Node &node, BucketBuilder &builder) {
   if (fillIfEmpty(node, builder) || launchStatistics(node, builder))
     return Status::ok();
-  const NormDTypes dtypes = dtypesOf(node, builder.target());
+  const DType dtype = callDTypeOf(node);
   ConvertedResults results(builder);
-  std::vector<std::optional<Place>> outputs = {results.add(*node.result(), dtypes.values)};
+  std::vector<std::optional<Place>> outputs = {results.add(*node.result(), dtype)};
   for (unsigned i : {1, 2})
-    outputs.push_back(results.add(*node.result(i), dtypes.statistics));
+    outputs.push_back(results.add(*node.result(i), dtype));
   Place input = builder.place(node.arg("input").value());
   if (const auto addend = placeOf(node, "addend", builder)) {
     const Place sum = builder.allocate(*node.result(3));
@@ -135,11 +127,10 @@ Status lowerLayerNormStatistics(const ir::Node &node, BucketBuilder &builder) {
     input = sum;
   }
   builder.callThenCopy("aten::native_layer_norm", "",
-                       {builder.tensor(converted(input, dtypes.values, builder)),
+                       {builder.tensor(converted(input, dtype, builder)),
                         builder.arg(node.arg("normalized_shape")),
-                        convertedArg(node, "weight", dtypes.values, builder),
-                        convertedArg(node, "bias", dtypes.values, builder),
-                        builder.arg(node.arg("eps"))},
+                        convertedArg(node, "weight", dtype, builder),
+                        convertedArg(node, "bias", dtype, builder), builder.arg(node.arg("eps"))},
                        outputs);
   results.convert();
   return Status::ok();
@@ -148,26 +139,24 @@ Status lowerLayerNormStatistics(const ir::Node &node, BucketBuilder &builder) {
 Status lowerLayerNormBackward(const ir::Node &node, BucketBuilder &builder) {
   if (fillIfEmpty(node, builder) || launchBackward(node, builder))
     return Status::ok();
-  const NormDTypes dtypes = dtypesOf(node, builder.target());
+  const DType dtype = callDTypeOf(node);
   ConvertedResults results(builder);
-  std::vector<std::optional<Place>> outputs = {results.add(*node.result(), dtypes.values)};
+  std::vector<std::optional<Place>> outputs = {results.add(*node.result(), dtype)};
   std::vector<int64_t> mask = {1};
   unsigned next = 1;
   for (llvm::StringRef name : kParameters) {
     const bool isGiven = !node.arg(name).isNone();
     mask.push_back(isGiven);
-    outputs.push_back(isGiven ? std::optional(results.add(*node.result(next++), dtypes.values))
+    outputs.push_back(isGiven ? std::optional(results.add(*node.result(next++), dtype))
                               : std::nullopt);
   }
-  builder.callThenCopy("aten::native_layer_norm_backward", "",
-                       {convertedArg(node, "grad_out", dtypes.values, builder),
-                        convertedArg(node, "input", dtypes.values, builder),
-                        builder.arg(node.arg("normalized_shape")),
-                        convertedArg(node, "mean", dtypes.statistics, builder),
-                        convertedArg(node, "rstd", dtypes.statistics, builder),
-                        convertedArg(node, "weight", dtypes.values, builder),
-                        convertedArg(node, "bias", dtypes.values, builder), std::move(mask)},
-                       outputs);
+  builder.callThenCopy(
+      "aten::native_layer_norm_backward", "",
+      {convertedArg(node, "grad_out", dtype, builder), convertedArg(node, "input", dtype, builder),
+       builder.arg(node.arg("normalized_shape")), convertedArg(node, "mean", dtype, builder),
+       convertedArg(node, "rstd", dtype, builder), convertedArg(node, "weight", dtype, builder),
+       convertedArg(node, "bias", dtype, builder), std::move(mask)},
+      outputs);
   results.convert();
   const Place gradInput = builder.place(node.result());
   if (const auto residual = placeOf(node, "residual", builder))
