@@ -1,7 +1,7 @@
 // collective_rules: sizes, reductions and gradients of collectives.
 #include "ir/ops/collective_rules.h"
 
-#include "runtime/plan/collective_call.h"
+#include "runtime/base/max_ranks.h"
 
 namespace cgc::ir::rules {
 namespace {

@@ -1,7 +1,7 @@
 // split-ranks: the part of one rank of a step over the batches of all ranks.
 #include "passes/manager/registered_pass.h"
 #include "passes/train/batch_splitting.h"
-#include "runtime/plan/collective_call.h"
+#include "runtime/base/max_ranks.h"
 
 namespace cgc::passes {
 

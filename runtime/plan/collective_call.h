@@ -1,6 +1,7 @@
 // CollectiveCall: the library calls nccl.all_reduce, all_gather, reduce_scatter and broadcast.
 #pragma once
 
+#include "runtime/base/max_ranks.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan.h"
 
@@ -24,14 +25,13 @@ enum class Reduction : uint8_t { Sum, Mean, Max };
 struct CollectiveCall {
   CollectiveKind kind{};
   Reduction reduction = Reduction::Sum; ///< Of AllReduce and ReduceScatter.
-  /// The ranks that the sizes are made for; 0 for AllReduce and Broadcast, which take any number.
+  /// The ranks that the sizes are made for, at most kMaxRanks; 0 for AllReduce and Broadcast, which
+  /// take any number.
   int64_t ranks = 0;
   std::vector<TensorId> operands, results; ///< As many of both, at least one.
 };
 
 inline constexpr const char *kCollectiveLibrary = "nccl";
-/// The largest CollectiveCall::ranks.
-inline constexpr int64_t kMaxRanks = 1 << 20;
 /// "all_reduce", "all_gather", "reduce_scatter", "broadcast".
 CGC_API const char *collectiveName(CollectiveKind kind);
 /// Whether the sizes of the results depend on the number of ranks.
