@@ -105,7 +105,7 @@ TEST(LoweredCases, CoverEveryOpThatMakesRecords) {
         // LibTorch has no such ops; plugin_test.cpp and host_module_test.cpp of tests/e2e compare
         // some.
         op == ir::OpKind::CgcLibraryOp || op == ir::OpKind::CgcHostCall ||
-        // Nor these, which need other ranks; train_ranks_test.cpp there runs them.
+        // Nor these, which need other ranks; train_ranks_test.cpp of tests/e2e runs them.
         op == ir::OpKind::CgcAllReduce || op == ir::OpKind::CgcAllGather ||
         op == ir::OpKind::CgcReduceScatter || op == ir::OpKind::CgcBroadcast ||
         // The pass random-numbers replaces these ops; random_numbers_test.cpp runs them.

@@ -1,0 +1,258 @@
+// Tests of `cgc train` by several ranks: processes with torchrun's variables, the reference
+// executor, and the stand-in for NCCL.
+#include "script.h"
+#include "tests/paths.h"
+
+#include <functional>
+#include <thread>
+
+namespace cgc::e2e {
+namespace {
+
+class TrainRanks : public ScriptTest {
+protected:
+  void compile(std::vector<std::string> more, const std::string &plan = "step.cgplan") {
+    std::vector<std::string> arguments = {"compile",      trainingModels() / "mlp.pt",
+                                          "-o",           plan,
+                                          "--train",      "forward",
+                                          "--input",      "x=f32[16,32]",
+                                          "--input",      "y=i64[16]",
+                                          "--quiet",      "--optimizer",
+                                          "adamw,lr=0.01"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = cgc(arguments);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+  }
+
+  /// The command of a rank: its arguments of `cgc train`, and how it runs.
+  struct Rank {
+    std::vector<std::string> arguments;
+    std::string variable = "UNUSED=1"; ///< Of its environment.
+    How how = {};
+  };
+  std::vector<Outcome> run(int count, const std::function<Rank(int)> &rankOf) {
+    std::vector<Outcome> outcomes(count);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < count; ++rank)
+      threads.emplace_back([&, rank] {
+        const Rank one = rankOf(rank);
+        const std::string ranks = std::to_string(count), number = std::to_string(rank);
+        std::vector<std::string> command = {
+            "env",
+            "RANK=" + number,
+            "LOCAL_RANK=" + number,
+            "WORLD_SIZE=" + ranks,
+            "LOCAL_WORLD_SIZE=" + ranks,
+            "MASTER_ADDR=127.0.0.1",
+            "MASTER_PORT=1",
+            "TORCHELASTIC_RUN_ID=test",
+            "TORCHELASTIC_RESTART_COUNT=0",
+            one.variable,
+            test::buildDir() / "bin/cgc",
+            "train",
+            "--executor",
+            "reference",
+            "--nccl",
+            test::buildDir() / "lib/test_nccl",
+            "--rendezvous",
+            "ranks",
+        };
+        command.insert(command.end(), one.arguments.begin(), one.arguments.end());
+        outcomes[rank] = runProgram(command, folder, one.how);
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    return outcomes;
+  }
+  /// The same arguments for all ranks.
+  std::vector<Outcome> run(int count, std::vector<std::string> arguments) {
+    return run(count, [&](int) { return Rank{arguments}; });
+  }
+  std::vector<std::string> arguments(std::vector<std::string> more,
+                                     const std::string &plan = "step.cgplan",
+                                     const std::string &timeout = "20") {
+    std::vector<std::string> all = {plan, "--data", x_, y_, "--timeout", timeout};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  static std::vector<double> losses(const Outcome &outcome) {
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    std::vector<double> values;
+    for (const auto &point : parseJson(outcome, "train")["losses"])
+      values.push_back(point["loss"]);
+    return values;
+  }
+  /// The losses of one process on the whole batch.
+  std::vector<double> lossesOfOne(const std::string &plan, std::vector<std::string> more) {
+    std::vector<std::string> command = {"train", "--executor", "reference"};
+    for (const std::string &argument : arguments(std::move(more), plan))
+      command.push_back(argument);
+    return losses(cgc(command));
+  }
+  static void expectNear(const std::vector<double> &values, const std::vector<double> &wanted) {
+    ASSERT_EQ(values.size(), wanted.size());
+    for (size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(values[i], wanted[i], 1e-5) << "step " << i + 1;
+  }
+
+  const std::string x_ = "x=" + (trainingModels() / "x.npy").string();
+  const std::string y_ = "y=" + (trainingModels() / "y.npy").string();
+};
+
+const std::vector<std::string> kSteps = {"--steps",   "12",     "--log-every", "1",
+                                         "--shuffle", "--seed", "3",           "--json"};
+
+TEST_F(TrainRanks, ShareABatchAsOneRankComputesIt) {
+  for (const std::vector<std::string> &options :
+       {std::vector<std::string>{}, {"--clip-norm", "0.5"}, {"--grad-cache", "2"}}) {
+    compile(options, "one.cgplan");
+    const std::vector<double> wanted = lossesOfOne("one.cgplan", kSteps);
+    for (const int ranks : {2, 4}) {
+      std::vector<std::string> more = options;
+      more.insert(more.end(), {"--ranks", std::to_string(ranks)});
+      compile(more);
+      const std::vector<Outcome> outcomes = run(ranks, arguments(kSteps));
+      expectNear(losses(outcomes[0]), wanted);
+      for (int rank = 1; rank < ranks; ++rank) {
+        EXPECT_EQ(outcomes[rank].status, 0);
+        EXPECT_EQ(outcomes[rank].out + outcomes[rank].err, "") << "only rank 0 reports";
+      }
+    }
+  }
+}
+
+TEST_F(TrainRanks, CompareAllPairsOfAContrastiveBatch) {
+  const auto step = [&](const std::string &plan, std::vector<std::string> more) {
+    more.insert(more.begin(), {"compile", trainingModels() / "shapes.pt", "-o", plan, "--train",
+                               "forward", "--input", "image=f32[16,3,32,32]", "--input",
+                               "text=i64[16,8]", "--quiet", "--optimizer", "adamw,lr=0.001"});
+    const Outcome outcome = cgc(more);
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+  };
+  const std::vector<std::string> data = {"--data",
+                                         "image=" + (trainingModels() / "image.npy").string(),
+                                         "text=" + (trainingModels() / "text.npy").string(),
+                                         "--steps",
+                                         "4",
+                                         "--log-every",
+                                         "1",
+                                         "--json"};
+  step("one.cgplan", {});
+  std::vector<std::string> alone = {"train", "--executor", "reference", "one.cgplan"};
+  alone.insert(alone.end(), data.begin(), data.end());
+  const std::vector<double> wanted = losses(cgc(alone));
+  for (const std::vector<std::string> &more :
+       {std::vector<std::string>{"--ranks", "2"}, {"--ranks", "2", "--grad-cache", "2"}}) {
+    step("two.cgplan", more);
+    std::vector<std::string> each = {"two.cgplan", "--timeout", "60"};
+    each.insert(each.end(), data.begin(), data.end());
+    expectNear(losses(run(2, each)[0]), wanted);
+  }
+}
+
+TEST_F(TrainRanks, AverageGradientsOfTheirOwnBatches) {
+  compile({"--data-parallel", "--accumulate"});
+  // The mean of two batches, by ranks and by micro-batches.
+  std::vector<std::string> twice = kSteps;
+  twice.insert(twice.end(), {"--accumulate", "2"});
+  expectNear(losses(run(2, arguments(kSteps))[0]), lossesOfOne("step.cgplan", twice));
+}
+
+TEST_F(TrainRanks, GoOnFromACheckpointOfOtherRanks) {
+  compile({"--data-parallel"});
+  std::vector<Outcome> outcomes = run(2, arguments({"--steps", "2", "--checkpoint", "run"}));
+  ASSERT_EQ(outcomes[0].status, 0) << outcomes[0].err;
+  ASSERT_EQ(outcomes[1].status, 0) << outcomes[1].err;
+  outcomes = run(4, arguments({"--steps", "1", "--resume", "run", "--json"}));
+  ASSERT_EQ(outcomes[0].status, 0) << outcomes[0].err;
+  EXPECT_EQ(parseJson(outcomes[0], "train")["first_step"], 3);
+}
+
+TEST_F(TrainRanks, NameTheFirstDifference) {
+  compile({"--data-parallel"});
+  compile({"--data-parallel", "--clip-norm", "1"}, "other.cgplan");
+  std::vector<Outcome> outcomes =
+      run(3, [&](int rank) { return Rank{arguments({"--steps", rank == 1 ? "3" : "2"})}; });
+  for (int rank = 0; rank < 3; ++rank)
+    expectError(
+        outcomes[rank], 2,
+        {"rank " + std::to_string(rank) + ": the ranks differ in --steps: ", "rank 1 has '3'"});
+  outcomes = run(2, [&](int rank) {
+    return Rank{arguments({"--steps", "2"}, rank == 1 ? "other.cgplan" : "step.cgplan")};
+  });
+  expectError(outcomes[1], 2, {"the ranks differ in the plan"});
+}
+
+TEST_F(TrainRanks, RefuseWhatDoesNotFit) {
+  compile({});
+  for (const Outcome &outcome : run(2, arguments({})))
+    expectError(outcome, 2, {"has started 2 ranks", "--data-parallel"});
+  compile({"--ranks", "4"});
+  for (const Outcome &outcome : run(2, arguments({})))
+    expectError(outcome, 2, {"the plan is made for 4 ranks", "has started 2"});
+  expectError(cgc({"train", "step.cgplan", "--data", x_, y_, "--executor", "reference"}), 2,
+              {"the plan is made for 4 ranks", "there is one"});
+  compile({"--data-parallel"});
+  for (const Outcome &outcome : run(5, arguments({})))
+    expectError(outcome, 2, {"--data has 64 samples", "5 ranks needs 80"});
+  const std::vector<Outcome> missing = run(2, [&](int rank) {
+    return rank == 0 ? Rank{arguments({}, "step.cgplan", "2")} : Rank{{"--help"}};
+  });
+  EXPECT_NE(missing[0].status, 0);
+  EXPECT_NE(missing[0].err.find("rank 1"), std::string::npos) << missing[0].err;
+  expectError(cgc({"compile", trainingModels() / "mlp.pt", "-o", "p", "--train", "forward",
+                   "--input", "x=f32[15,32]", "--input", "y=i64[15]", "--ranks", "2", "--quiet"}),
+              2, {"a batch of 15 is not divisible into 2 ranks"});
+  expectError(
+      cgc({"compile", trainingModels() / "mlp.pt", "-o", "p", "--train", "forward", "--input",
+           "x=f32[16,32]", "--input", "y=i64[16]", "--data-parallel", "--target", "cpu"}),
+      2, {"several ranks train on GPUs"});
+}
+
+TEST_F(TrainRanks, EndWhenOneDiesAndKeepTheCheckpoint) {
+  compile({"--data-parallel"});
+  const std::vector<std::string> forever =
+      arguments({"--steps", "100000000", "--log-every", "100000000", "--checkpoint", "run",
+                 "--checkpoint-every", "50"},
+                "step.cgplan", "3");
+  const std::vector<Outcome> outcomes =
+      run(3, [&](int) { return Rank{forever, "NCCL_TEST_FAULT=1:200:die"}; });
+  for (const int rank : {0, 2}) {
+    EXPECT_NE(outcomes[rank].status, 0);
+    EXPECT_NE(outcomes[rank].err.find("rank " + std::to_string(rank) + ": "), std::string::npos);
+    EXPECT_NE(outcomes[rank].err.find("rank 1 has "), std::string::npos) << outcomes[rank].err;
+  }
+  const std::vector<Outcome> resumed =
+      run(2, arguments({"--steps", "1", "--resume", "run", "--json"}));
+  ASSERT_EQ(resumed[0].status, 0) << resumed[0].err;
+  EXPECT_EQ(int(parseJson(resumed[0], "train")["first_step"]) % 50, 1);
+}
+
+TEST_F(TrainRanks, StopTogetherWhenOneIsAskedTo) {
+  compile({"--data-parallel"});
+  const std::vector<std::string> forever =
+      arguments({"--steps", "100000000", "--log-every", "20", "--checkpoint", "run", "--json"});
+  const std::vector<Outcome> outcomes = run(2, [&](int rank) {
+    Rank one{forever};
+    if (rank == 0)
+      one.how.killOnPhase = "loss";
+    return one;
+  });
+  EXPECT_EQ(outcomes[0].status, 128 + SIGINT) << outcomes[0].err;
+  EXPECT_EQ(outcomes[1].status, 0) << outcomes[1].err;
+  const auto json = parseJson(outcomes[0], "train");
+  EXPECT_EQ(int(json["steps"]) % 20, 0);
+  EXPECT_TRUE(fs::exists(folder / "run/model.safetensors"));
+}
+
+TEST_F(TrainRanks, SeeANaNOfOneRank) {
+  compile({"--data-parallel"});
+  const std::string nan = "x=" + (trainingModels() / "nan.npy").string();
+  const std::vector<Outcome> outcomes =
+      run(2, {"step.cgplan", "--data", nan, y_, "--timeout", "2", "--fail-on-nan", "--steps", "4"});
+  for (const Outcome &outcome : outcomes)
+    EXPECT_NE(outcome.status, 0);
+}
+
+} // namespace
+} // namespace cgc::e2e
