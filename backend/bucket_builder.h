@@ -200,7 +200,7 @@ private:
   LocationId location_ = kNoLocation;
   std::vector<IoTensor> inputs_, outputs_;
   std::vector<Storage> storages_;
-  llvm::DenseMap<const ir::Value *, Place> places_;              ///< Never iterated.
+  llvm::DenseMap<const ir::Value *, Place> places_;              ///< Iterated only to count.
   llvm::DenseMap<const ir::Value *, const ir::Value *> results_; ///< By noteResult().
   std::vector<Place> tensors_;
   std::map<std::tuple<uint32_t, uint64_t, DType, std::vector<int64_t>, std::vector<int64_t>>,

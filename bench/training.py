@@ -172,4 +172,5 @@ def main():
                       "torch": torch.__version__, "cases": results}, indent=2))
 
 
-main()
+if __name__ == "__main__":
+    main()

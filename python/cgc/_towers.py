@@ -52,7 +52,7 @@ def with_resize(tower: Tower, preprocess: Preprocess, target: str) -> list[Tower
 
 @functools.cache
 def _define_resize() -> Any:
-    """Names the op cgc::resize for torch.export. Returns what keeps the name."""
+    """Names the op resize of cgc for torch.export. Returns what keeps the name."""
     import torch
     library = torch.library.Library("cgc", "FRAGMENT")
     library.define("resize(Tensor pixels, Tensor table, Tensor values, int[] size) -> Tensor")

@@ -84,7 +84,9 @@ Status checkBranches(const Bucket &bucket) {
                                    "; the largest is " + std::to_string(kMaxBranches)};
   for (const LaunchRecord &record : bucket.records)
     if (record.branch == kCollectiveBranch && !isCollective(record))
-      return {Code::InvalidFile, "a record that is no collective is in the branch of collectives"};
+      return {Code::InvalidFile, "a record is in branch " + std::to_string(kCollectiveBranch) +
+                                     "; the largest is " + std::to_string(kMaxBranches) +
+                                     ", but for collectives"};
   if (hasHostCalls(bucket) &&
       std::ranges::any_of(bucket.records, [](const LaunchRecord &r) { return r.branch > 0; }))
     return {Code::InvalidFile, "the bucket calls functions of the host and has branches, and host "

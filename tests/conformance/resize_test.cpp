@@ -160,8 +160,10 @@ TEST_P(Resizes, ReadNothingButTheirPicture) {
   constexpr int64_t kImages = 4, kRows = 9, kColumns = 11;
   const int64_t integers = kResizeHeader + (kRows + kColumns) * (1 + kTaps);
   std::vector<double> pixels(kImages * 30), table(kImages * integers);
-  for (size_t i = 0; i < pixels.size(); ++i)
-    pixels[i] = double(i / 30 * 80); // A picture has one color.
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    const size_t picture = i / 30;
+    pixels[i] = double(picture * 80); // A picture has one color.
+  }
   std::mt19937 random(1);
   for (double &number : table)
     number = double(int32_t(random()));

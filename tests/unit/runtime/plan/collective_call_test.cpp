@@ -131,7 +131,7 @@ TEST(CollectiveBranch, IsForCollectivesAlone) {
   EXPECT_TRUE(validate(sample.plan).isOk()) << validate(sample.plan).message();
   std::vector<LaunchRecord> &records = sample.plan.entries[0].buckets[0].records;
   records[0].branch = kCollectiveBranch;
-  EXPECT_THAT(validate(sample.plan).message(), HasSubstr("no collective is in the branch of"));
+  EXPECT_THAT(validate(sample.plan).message(), HasSubstr("the largest is 4, but for collectives"));
   records[0].branch = 0;
   records[1].branch = kCollectiveBranch + 1;
   EXPECT_FALSE(validate(sample.plan).isOk());

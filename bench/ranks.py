@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Times the training step of ViT-B-32 with ClipLoss over all pairs on several GPUs of one host: DistributedDataParallel,
+eager and captured as one CUDA graph, and cgc, in one run. Also compares the losses of cgc with those of one GPU on the
+whole batch, and kills a rank. One JSON object on stdout.
+
+    bench/ranks.py --gpus 2 --pairs 64 --cgc build/release/bin/cgc
+
+The loss of DistributedDataParallel is open_clip's, with local_loss and gather_with_grad. All use bf16 and AdamW. With one
+GPU the peers do the same without other ranks, and cgc runs the plan of --data-parallel.
+"""
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy
+import torch
+
+import training
+from gpu_time import milliseconds
+
+WARM_UPS, SAMPLES = 12, 30  # DistributedDataParallel needs 11 steps before a capture.
+
+
+def clip(pairs):
+    """The step of bench/training.py, with its inputs and optimizer."""
+    torch.manual_seed(0)
+    return training.clip(pairs)
+
+
+class GatheredStep(torch.nn.Module):
+    def __init__(self, model, rank, ranks):
+        super().__init__()
+        import open_clip
+        self.model = model
+        self.loss = open_clip.ClipLoss(local_loss=True, gather_with_grad=True, rank=rank, world_size=ranks)
+
+    def forward(self, image, text):
+        return self.loss(*self.model(image, text)[:3])
+
+
+def peer():
+    """A rank of torchrun: prints the times of DistributedDataParallel on rank 0."""
+    rank, ranks, pairs = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), int(os.environ["PAIRS"])
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    torch.distributed.init_process_group("nccl")
+    step, inputs, optimizer_text, autocast = clip(pairs)
+    inputs = {name: value.cuda() for name, value in inputs.items()}
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        model = torch.nn.parallel.DistributedDataParallel(
+            GatheredStep(step.model, rank, ranks).cuda(), device_ids=[torch.cuda.current_device()], static_graph=True,
+            gradient_as_bucket_view=True, broadcast_buffers=False)
+        optimizer = training.optimizer_of(optimizer_text, [p for p in model.parameters() if p.requires_grad])
+
+        def train():
+            optimizer.zero_grad(set_to_none=True)
+            with torch.autocast("cuda", autocast, cache_enabled=False):
+                loss = model(**inputs)
+            loss.backward()
+            optimizer.step()
+
+        for _ in range(WARM_UPS):
+            train()
+        side.synchronize()
+        times = {"ddp_eager_ms": milliseconds(train, SAMPLES)}
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=side, capture_error_mode="thread_local"):
+            train()
+        times["ddp_captured_ms"] = milliseconds(graph.replay, SAMPLES)
+    if rank == 0:
+        print(json.dumps(times), flush=True)
+    torch.cuda.synchronize()
+    os._exit(0)  # The graph has to go before the process group.
+
+
+def torchrun(gpus, *command, **how):
+    return subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(gpus), *map(str, command)],
+                          stdout=subprocess.PIPE, text=True, **how)
+
+
+class Cgc:
+    """Plans and data in a folder."""
+
+    def __init__(self, cgc, folder, gpus, pairs):
+        self.cgc, self.folder, self.gpus = cgc, folder, gpus
+        step, inputs, self.optimizer, _ = clip(gpus * pairs)
+        torch.jit.trace(step, tuple(inputs.values()), check_trace=False).save(str(folder / "step.pt"))
+        self.inputs = [f"{name}={'f32' if value.dtype == torch.float32 else 'i64'}{list(value.shape)}".replace(" ", "")
+                       for name, value in inputs.items()]
+        self.data = []
+        for name, value in inputs.items():
+            numpy.save(folder / f"{name}.npy", torch.cat([value, value.flip(0)]).numpy())
+            self.data.append(f"{name}={folder / name}.npy")
+
+    def compile(self, plan, *options):
+        subprocess.run([self.cgc, "compile", self.folder / "step.pt", "-o", self.folder / plan, "--train", "forward",
+                        "--optimizer", self.optimizer, "--quiet", *options] + [x for i in self.inputs for x in ("--input", i)],
+                       check=True, stdout=subprocess.DEVNULL)
+
+    def arguments(self, plan, steps, *options):
+        return ["train", self.folder / plan, "--data", *self.data, "--steps", str(steps), "--json", "--quiet", *options]
+
+    def train(self, gpus, plan, steps, *options):
+        command = [self.cgc, *self.arguments(plan, steps, *options)]
+        run = torchrun(gpus, "--no-python", *command) if gpus > 1 else subprocess.run(command, stdout=subprocess.PIPE, text=True)
+        if run.returncode != 0:
+            sys.exit(f"cgc train exited with {run.returncode}")
+        return json.loads(run.stdout)
+
+    def killed(self):
+        """The seconds from the death of a rank to the end of the others, and whether the checkpoint goes on."""
+        run = subprocess.Popen([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(self.gpus), "--no-python",
+                                self.cgc, *map(str, self.arguments("ranks.cgplan", 10**8, "--checkpoint", self.folder / "run",
+                                                                   "--checkpoint-every", "20", "--log-every", 10**8))])
+        while not (self.folder / "run/model.safetensors").exists():
+            time.sleep(0.1)
+        ranks = subprocess.run(["pgrep", "-P", str(run.pid)], stdout=subprocess.PIPE, text=True).stdout.split()
+        os.kill(int(ranks[-1]), signal.SIGKILL)
+        began = time.monotonic()
+        run.wait()
+        seconds = time.monotonic() - began
+        resumed = self.train(self.gpus, "ranks.cgplan", 2, "--resume", self.folder / "run")
+        return {"seconds": round(seconds, 1), "resumed_at_step": resumed["first_step"]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gpus", type=int, default=2)
+    parser.add_argument("--pairs", type=int, default=64, help="pairs of a rank [64]")
+    parser.add_argument("--cgc", type=Path, default=training.ROOT / "build/release/bin/cgc")
+    args = parser.parse_args()
+    result = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "gpus": args.gpus, "pairs": args.pairs}
+    peers = torchrun(args.gpus, __file__, env={**os.environ, "PAIRS": str(args.pairs)})
+    result["ddp"] = json.loads(peers.stdout) if peers.returncode == 0 else f"exited with {peers.returncode}"
+    print(json.dumps(result), file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        cgc = Cgc(args.cgc, Path(folder), args.gpus, args.pairs)
+        many = ["--ranks", str(args.gpus)] if args.gpus > 1 else ["--data-parallel"]
+        cgc.compile("ranks.cgplan", "--autocast", "bf16", *many)
+        steps = 200
+        result["cgc_ms"] = cgc.train(args.gpus, "ranks.cgplan", steps)["seconds"] / steps * 1000
+        print(json.dumps(result), file=sys.stderr, flush=True)
+        if args.gpus > 1:
+            cgc.compile("ranks_f32.cgplan", *many)
+            cgc.compile("one_f32.cgplan")
+            losses = [[point["loss"] for point in cgc.train(gpus, plan, 50, "--log-every", "1")["losses"]]
+                      for gpus, plan in ((1, "one_f32.cgplan"), (args.gpus, "ranks_f32.cgplan"))]
+            result["largest_loss_difference"] = max(abs(a - b) for a, b in zip(*losses))
+            result["killed"] = cgc.killed()
+    print(json.dumps(result, indent=2))
+
+
+if "PAIRS" in os.environ:
+    peer()
+else:
+    main()
