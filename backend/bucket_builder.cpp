@@ -416,11 +416,10 @@ std::vector<BufferUse> BucketBuilder::bufferUses() const {
 }
 
 void BucketBuilder::setBranches(llvm::ArrayRef<BufferUse> uses) {
-  const auto isBeside = [](const LaunchRecord &record) { return isCollective(record); };
   // A collective depends on all of its operands, and what reads one result on one operand alone.
   std::map<uint32_t, uint32_t> operandOf; // The storage of the operand, by that of the result.
   for (const LaunchRecord &record : records_)
-    if (isBeside(record)) {
+    if (isCollective(record)) {
       const auto &call = std::get<LibraryCall>(record.op);
       for (const auto &[read, write] : llvm::zip_equal(call.reads, call.writes))
         operandOf.try_emplace(tensors_[static_cast<uint32_t>(write)].storage,
@@ -428,7 +427,7 @@ void BucketBuilder::setBranches(llvm::ArrayRef<BufferUse> uses) {
     }
   std::vector<BufferUse> others; // Of the records but collectives.
   for (const auto &[record, use] : llvm::zip_equal(records_, uses)) {
-    if (isBeside(record))
+    if (isCollective(record))
       continue;
     others.push_back(use);
     for (auto *buffers : {&others.back().reads, &others.back().writes})
@@ -440,7 +439,7 @@ void BucketBuilder::setBranches(llvm::ArrayRef<BufferUse> uses) {
   const std::vector<uint32_t> branches = findBranches(others);
   size_t next = 0;
   for (LaunchRecord &record : records_)
-    record.branch = isBeside(record) ? kCollectiveBranch : branches[next++];
+    record.branch = isCollective(record) ? kCollectiveBranch : branches[next++];
 }
 
 FinishedBucket BucketBuilder::finish(bool branches) {

@@ -1,7 +1,7 @@
 // collective_rules: sizes, reductions and gradients of collectives.
 #include "ir/ops/collective_rules.h"
 
-#include "runtime/base/max_ranks.h"
+#include "runtime/base/collectives.h"
 
 namespace cgc::ir::rules {
 namespace {
@@ -25,7 +25,7 @@ Status checkReduction(const InferArgs &args) {
   if (reduction != kSumOfRanks && reduction != kMeanOfRanks && reduction != kMaxOfRanks)
     return refuse("expected 'reduction' to be sum, mean or max, got \"" + reduction + "\"");
   for (const TensorType *tensor : args.tensors("tensors")) {
-    if (tensor->dtype == DType::Bool || tensor->dtype == DType::I16)
+    if (!isReducible(tensor->dtype))
       return mismatch("tensors", "of numbers that NCCL reduces", *tensor);
     if (reduction == kMeanOfRanks && !isFloating(tensor->dtype))
       return mismatch("tensors", "of floating dtypes for a mean", *tensor);

@@ -57,7 +57,7 @@ public:
       for (const auto &[value, all] : llvm::zip_equal(cut, parts))
         all.emplace_back(isInput(*value) ? value : copies_.at(value));
     }
-    for (const auto &[value, all] : llvm::zip_equal(cut, parts))
+    for (const Value *value : cut)
       CGC_TRY(checkJoin(value));
     if (split_.isOverRanks)
       gather(cut, parts);
@@ -354,6 +354,15 @@ Result<int64_t> batchOf(const ir::Graph &graph, const BatchSplit &split) {
 }
 
 } // namespace
+
+Result<int64_t> takeCount(PassOptions &options, llvm::StringRef pass, int64_t most) {
+  CGC_ASSIGN_OR_RETURN(const auto count, options.takeNumber("count"));
+  const auto parts = static_cast<int64_t>(count.value_or(2));
+  if (parts < 2 || parts > most)
+    return Status(Code::Usage, "option 'count' of " + pass.str() + " is " + std::to_string(parts) +
+                                   ", and has to be from 2 to " + std::to_string(most));
+  return parts;
+}
 
 Status splitBatch(ir::Graph &graph, const BatchSplit &split, PassContext &context) {
   CGC_TRY(requireTypes(graph));

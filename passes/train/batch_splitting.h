@@ -17,6 +17,10 @@ struct BatchSplit {
   std::string option; ///< What the user may leave out: "--grad-cache".
 };
 
+/// Takes the option `count` of the pass `pass`, the parts: 2 (the default) to `most`. Usage for
+/// other numbers.
+Result<int64_t> takeCount(PassOptions &options, llvm::StringRef pass, int64_t most);
+
 /// Divides the batch of a step before its gradients are taken. Calls that process each row on its
 /// own, such as those of the towers of a contrastive model, are made for each part. Calls that
 /// combine rows, such as those of its loss, are made once, on the concatenated results.

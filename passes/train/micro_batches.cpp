@@ -20,11 +20,7 @@ struct MicroBatchesPass {
 
 Result<MicroBatchesPass> MicroBatchesPass::create(PassOptions &options) {
   MicroBatchesPass pass;
-  CGC_ASSIGN_OR_RETURN(const auto count, options.takeNumber("count"));
-  pass.count = static_cast<int64_t>(count.value_or(2));
-  if (pass.count < 2)
-    return Status(Code::Usage, "option 'count' of micro-batches is " + std::to_string(pass.count) +
-                                   ", and has to be at least 2");
+  CGC_ASSIGN_OR_RETURN(pass.count, takeCount(options, name, INT32_MAX));
   return pass;
 }
 

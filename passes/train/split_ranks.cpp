@@ -1,7 +1,7 @@
 // split-ranks: the part of one rank of a step over the batches of all ranks.
 #include "passes/manager/registered_pass.h"
 #include "passes/train/batch_splitting.h"
-#include "runtime/base/max_ranks.h"
+#include "runtime/base/collectives.h"
 
 namespace cgc::passes {
 
@@ -21,11 +21,7 @@ struct SplitRanksPass {
 
 Result<SplitRanksPass> SplitRanksPass::create(PassOptions &options) {
   SplitRanksPass pass;
-  CGC_ASSIGN_OR_RETURN(const auto count, options.takeNumber("count"));
-  pass.count = static_cast<int64_t>(count.value_or(2));
-  if (pass.count < 2 || pass.count > kMaxRanks)
-    return Status(Code::Usage, "option 'count' of split-ranks is " + std::to_string(pass.count) +
-                                   ", and has to be from 2 to " + std::to_string(kMaxRanks));
+  CGC_ASSIGN_OR_RETURN(pass.count, takeCount(options, name, kMaxRanks));
   return pass;
 }
 

@@ -12,10 +12,6 @@ namespace {
 /// By CollectiveKind.
 constexpr std::array kNames = {"all_reduce", "all_gather", "reduce_scatter", "broadcast"};
 
-bool isNumber(DType dtype) {
-  return dtype != DType::Bool && dtype != DType::I16;
-}
-
 /// Whether `whole` has the sizes of `ranks` tensors like `part`, one after another in dimension 0.
 bool isGathered(const TensorRef &part, const TensorRef &whole, int64_t ranks) {
   if (part.sizes.empty() || part.sizes.size() != whole.sizes.size() ||
@@ -76,7 +72,7 @@ Result<CollectiveCall> collectiveCall(const LibraryCall &call, std::span<const T
       return invalidFile("no tensor of a collective is absent");
     const TensorRef &operand = tensors[uint32_t(c.operands[i])],
                     &result = tensors[uint32_t(c.results[i])];
-    if (operand.dtype != result.dtype || (reduces(kind) && !isNumber(operand.dtype)))
+    if (operand.dtype != result.dtype || (reduces(kind) && !isReducible(operand.dtype)))
       return invalidFile(
           "operand and result differ in element type, or it is none that NCCL reduces");
     if (c.reduction == Reduction::Mean && !isFloating(operand.dtype))

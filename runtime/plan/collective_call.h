@@ -1,7 +1,7 @@
 // CollectiveCall: the library calls nccl.all_reduce, all_gather, reduce_scatter and broadcast.
 #pragma once
 
-#include "runtime/base/max_ranks.h"
+#include "runtime/base/collectives.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/plan.h"
 

@@ -4,7 +4,7 @@
 #include "driver/batch_curve.h"
 #include "passes/pipeline.h"
 #include "runtime/base/file.h"
-#include "runtime/base/max_ranks.h"
+#include "runtime/base/collectives.h"
 #include "runtime/plan/plan_file.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/file_arguments.h"

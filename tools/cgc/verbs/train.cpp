@@ -145,35 +145,6 @@ Result<Trainer> createTrainer(std::shared_ptr<const Plan> plan, const TrainFlags
   return Trainer::create(std::move(plan), std::move(trainer));
 }
 
-Status trainAsRank(const TrainFlags &options, const std::shared_ptr<const Plan> &plan,
-                   TrainingRanks &ranks);
-
-Status train(const TrainFlags &options) {
-  // All arguments and files are checked before the device is touched.
-  if (options.checkpointEvery != 0 && options.checkpoint.empty())
-    return {Code::Usage, "--checkpoint-every needs --checkpoint, the folder to write"};
-  if (!options.against.model.empty() && options.device.value_or(0) != 0)
-    return {Code::Usage, "--against runs LibTorch on GPU 0; leave --device out"};
-  if (!options.against.model.empty() && options.accumulate != 0)
-    return {Code::Usage, "--against makes whole steps; leave --accumulate out"};
-  FileArguments files;
-  files.reads(options.plan).reads(options.against.model).writes("--curve", options.curve);
-  for (const auto *paths : {&options.data, &options.validate})
-    for (const std::string &data : *paths) // NAME=PATH, or a path.
-      files.reads(data).reads(data.substr(data.find('=') + 1));
-  for (const std::string &folder : {options.checkpoint, options.resume, options.weights})
-    if (!folder.empty()) {
-      files.reads(folder);
-      for (const std::string_view file : kCheckpointFiles)
-        files.reads(folder + "/" + std::string(file));
-    }
-  CGC_TRY(files.check());
-  CGC_ASSIGN_OR_RETURN(Plan loaded, Plan::load(options.plan));
-  const auto plan = std::make_shared<const Plan>(std::move(loaded));
-  CGC_ASSIGN_OR_RETURN(TrainingRanks ranks, TrainingRanks::create(plan->data(), options.ranks));
-  return ranks.explain(trainAsRank(options, plan, ranks));
-}
-
 /// That all ranks were told the same.
 Status compareRanks(const TrainFlags &options, const Dataset &data, uint64_t batch, uint64_t steps,
                     uint64_t logEvery, const TrainingRanks &ranks) {
@@ -338,6 +309,32 @@ Status trainAsRank(const TrainFlags &options, const std::shared_ptr<const Plan> 
   if (stoppedBy != 0)
     endBySignal(stoppedBy);
   return Status::ok();
+}
+
+Status train(const TrainFlags &options) {
+  // All arguments and files are checked before the device is touched.
+  if (options.checkpointEvery != 0 && options.checkpoint.empty())
+    return {Code::Usage, "--checkpoint-every needs --checkpoint, the folder to write"};
+  if (!options.against.model.empty() && options.device.value_or(0) != 0)
+    return {Code::Usage, "--against runs LibTorch on GPU 0; leave --device out"};
+  if (!options.against.model.empty() && options.accumulate != 0)
+    return {Code::Usage, "--against makes whole steps; leave --accumulate out"};
+  FileArguments files;
+  files.reads(options.plan).reads(options.against.model).writes("--curve", options.curve);
+  for (const auto *paths : {&options.data, &options.validate})
+    for (const std::string &data : *paths) // NAME=PATH, or a path.
+      files.reads(data).reads(data.substr(data.find('=') + 1));
+  for (const std::string &folder : {options.checkpoint, options.resume, options.weights})
+    if (!folder.empty()) {
+      files.reads(folder);
+      for (const std::string_view file : kCheckpointFiles)
+        files.reads(folder + "/" + std::string(file));
+    }
+  CGC_TRY(files.check());
+  CGC_ASSIGN_OR_RETURN(Plan loaded, Plan::load(options.plan));
+  const auto plan = std::make_shared<const Plan>(std::move(loaded));
+  CGC_ASSIGN_OR_RETURN(TrainingRanks ranks, TrainingRanks::create(plan->data(), options.ranks));
+  return ranks.explain(trainAsRank(options, plan, ranks));
 }
 
 void addAgainstOptions(CLI::App &command, PeerFlags &flags, CLI::Option *resume) {
