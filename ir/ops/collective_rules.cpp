@@ -74,7 +74,9 @@ Status collectiveGradient(GradientBuilder &b, OpKind op, std::vector<Arg> more) 
   Arg::List gradients;
   for (unsigned i = 0; i < b.node().numResults(); ++i)
     gradients.emplace_back(b.gradOrZeros(i));
-  std::vector<Arg> args = {std::move(gradients)};
+  // Not in braces: compilers differ in whether those of a list are a list of it (CWG 2137).
+  std::vector<Arg> args;
+  args.emplace_back(std::move(gradients));
   args.insert(args.end(), std::make_move_iterator(more.begin()),
               std::make_move_iterator(more.end()));
   Node *node = b.callNode(op, std::move(args));
