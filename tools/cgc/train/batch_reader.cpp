@@ -5,12 +5,19 @@
 #include "runtime/train/finite.h"
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstring>
 #include <numeric>
 #include <random>
 
 namespace cgc::tool {
+namespace {
+
+/// A thread copies at least as much: it takes longer than its start.
+constexpr size_t kBytesPerThread = size_t(4) << 20;
+
+} // namespace
 
 std::vector<size_t> sampleOrder(size_t samples, bool shuffle, uint64_t seed, uint64_t pass) {
   std::vector<size_t> order(samples);
@@ -27,7 +34,7 @@ std::vector<size_t> sampleOrder(size_t samples, bool shuffle, uint64_t seed, uin
 
 Result<std::unique_ptr<BatchReader>> BatchReader::create(const Dataset &data,
                                                          const BatchOptions &options) {
-  CGC_CHECK(options.slots > 0);
+  CGC_CHECK(options.slots > 0 && options.threads > 0);
   std::unique_ptr<BatchReader> reader(new BatchReader(data, options));
   CGC_TRY(reader->allocate());
   // Signals must go to the main thread, which handles them; the new thread inherits this mask.
@@ -43,6 +50,8 @@ Result<std::unique_ptr<BatchReader>> BatchReader::create(const Dataset &data,
 BatchReader::~BatchReader() = default;
 
 Status BatchReader::allocate() {
+  for (const IoTensor &input : data_.inputs())
+    batchBytes_ += *tensorBytes(input.dtype, input.sizes);
   for (size_t i = 0; i < options_.slots; ++i) {
     Slot slot;
     for (const IoTensor &input : data_.inputs()) {
@@ -83,17 +92,37 @@ void BatchReader::fill(Slot &slot, uint64_t number) {
     pass_ = number / perPass;
     order_ = sampleOrder(data_.samples(), options_.shuffle, options_.seed, pass_);
   }
-  slot.batch.isFinite = true;
+  const std::span<const size_t> samples = std::span(order_).subspan(first, batch);
+  const size_t parts =
+      std::clamp<size_t>(std::min(batchBytes_ / kBytesPerThread, batch), 1, options_.threads);
+  std::atomic<bool> isFinite = true;
+  const auto copyPart = [&](size_t part) {
+    const size_t begin = batch * part / parts, end = batch * (part + 1) / parts;
+    if (!copyRows(slot, samples.subspan(begin, end - begin), begin))
+      isFinite = false;
+  };
+  {
+    std::vector<std::jthread> others;
+    for (size_t part = 1; part < parts; ++part)
+      others.emplace_back(copyPart, part);
+    copyPart(0);
+  }
+  slot.batch.isFinite = isFinite;
+}
+
+/// Copies these samples to the batch's rows from `firstRow` on. Returns whether all are finite.
+bool BatchReader::copyRows(Slot &slot, std::span<const size_t> samples, size_t firstRow) const {
+  bool isFinite = true;
   for (size_t input = 0; input < data_.inputs().size(); ++input) {
-    auto *to = static_cast<std::byte *>(slot.batch.inputs[input].data);
-    for (size_t i = 0; i < batch; ++i) {
-      const auto row = data_.row(input, order_[first + i]);
-      slot.batch.isFinite &= allFinite(row, data_.inputs()[input].dtype);
+    auto *data = static_cast<std::byte *>(slot.batch.inputs[input].data);
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const auto row = data_.row(input, samples[i]);
+      isFinite &= allFinite(row, data_.inputs()[input].dtype);
       if (!row.empty())
-        std::memcpy(to, row.data(), row.size());
-      to += row.size();
+        std::memcpy(data + (firstRow + i) * row.size(), row.data(), row.size());
     }
   }
+  return isFinite;
 }
 
 const Batch &BatchReader::next() {

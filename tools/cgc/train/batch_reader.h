@@ -1,4 +1,4 @@
-// BatchReader: a thread that copies the samples of the next batches while the device works.
+// BatchReader: threads that copy the samples of the next batches while the device works.
 #pragma once
 
 #include "runtime/base/tensor_view.h"
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct BatchOptions {
   size_t rank = 0;      ///< Which part of the samples of a step it reads.
   size_t ranks = 1;     ///< The parts, each a batch.
   size_t slots = 2;     ///< The batches in memory at a time, at least 1.
+  size_t threads = 1;   ///< How many copy a large batch, at least 1.
 };
 
 /// The order of the samples in a pass over `samples` samples: 0, 1, 2, ..., or with `shuffle` a
@@ -42,7 +44,7 @@ struct Batch {
 /// so that a training that is resumed sees the data that it would have seen.
 class BatchReader final {
 public:
-  /// Starts the thread. `data` is borrowed. OutOfMemory if the memory cannot be had, Device if it
+  /// Starts a thread. `data` is borrowed. OutOfMemory if the memory cannot be had, Device if it
   /// cannot be pinned.
   static Result<std::unique_ptr<BatchReader>> create(const Dataset &data,
                                                      const BatchOptions &options);
@@ -69,10 +71,12 @@ private:
   Status allocate();
   void fillUntilStopped(std::stop_token stop);
   void fill(Slot &slot, uint64_t number);
+  bool copyRows(Slot &slot, std::span<const size_t> samples, size_t firstRow) const;
 
   const Dataset &data_;
   const BatchOptions options_;
   std::vector<Slot> slots_;
+  size_t batchBytes_ = 0;
   std::vector<size_t> order_;  ///< Of the pass `pass_`. Only the thread uses it.
   uint64_t pass_ = UINT64_MAX; ///< None yet.
   std::mutex mutex_;

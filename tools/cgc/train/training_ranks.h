@@ -30,6 +30,8 @@ public:
   bool leads() const { return rank() == 0; }
   /// The index of this rank's GPU, if the caller names none.
   int localRank() const { return environment_.localRank; }
+  /// The ranks of this host, or of all if the launcher does not say.
+  int localRanks() const { return environment_.localRanks.value_or(ranks()); }
 
   /// Meets the other ranks; does nothing for one rank. `device` is -1 without a GPU. Fails as
   /// Rendezvous::join and Communicator::create do.

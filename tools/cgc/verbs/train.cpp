@@ -23,6 +23,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <thread>
 
 namespace cgc::tool {
 
@@ -167,6 +168,14 @@ Status compareRanks(const TrainFlags &options, const Dataset &data, uint64_t bat
   return ranks.agree(facts);
 }
 
+/// More threads than these make the reader no faster than the memory of a host.
+constexpr size_t kReaderThreads = 4;
+
+/// This process' part of the host's cores, for the reader.
+size_t readerThreads(int localRanks) {
+  return std::clamp<size_t>(std::thread::hardware_concurrency() / localRanks, 1, kReaderThreads);
+}
+
 Status trainAsRank(const TrainFlags &options, const std::shared_ptr<const Plan> &plan,
                    TrainingRanks &ranks) {
   if (!ranks.leads())
@@ -227,7 +236,8 @@ Status trainAsRank(const TrainFlags &options, const std::shared_ptr<const Plan> 
                      .pinned = onGpu,
                      .rank = static_cast<size_t>(ranks.rank()),
                      .ranks = static_cast<size_t>(ranks.ranks()),
-                     .slots = batchSlots(options.accumulate)};
+                     .slots = batchSlots(options.accumulate),
+                     .threads = readerThreads(ranks.localRanks())};
   if (!options.resume.empty())
     CGC_TRY(resume(trainer, options, data.samples(), batch, order));
   if (!options.weights.empty()) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <cstring>
 
 namespace cgc::tool {
 namespace {
@@ -84,6 +85,33 @@ TEST_F(BatchReaderTest, FindsNanAndInfinity) {
   ASSERT_TRUE(reader.isOk());
   for (const bool isFinite : {true, false, false, true}) {
     EXPECT_EQ((*reader)->next().isFinite, isFinite);
+    (*reader)->release();
+  }
+}
+
+/// Several threads copy a batch of two rows of 4 MiB.
+TEST_F(BatchReaderTest, ThreadsCopyLargeBatches) {
+  constexpr size_t kRow = size_t(1) << 20;
+  std::vector<float> numbers(6 * kRow);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] = static_cast<float>(i % 4099 + i / kRow);
+  numbers[4 * kRow - 1] = NAN; // The last of the second batch.
+  writeBytes(folder / "x.npy", npyText(tensorOf(DType::F32, {6, kRow}, numbers)));
+  IoTensor input;
+  input.name = "x";
+  input.dtype = DType::F32;
+  input.sizes = {2, kRow};
+  const auto rows = Dataset::open({"x=" + std::string(folder / "x.npy")}, {input});
+  ASSERT_TRUE(rows.isOk()) << rows.status().message();
+  const auto reader = BatchReader::create(*rows, {.threads = 3});
+  ASSERT_TRUE(reader.isOk());
+  for (const size_t batch : {0, 1, 2, 0}) {
+    const Batch &read = (*reader)->next();
+    EXPECT_EQ(read.isFinite, batch != 1);
+    EXPECT_EQ(std::memcmp(read.inputs[0].data, numbers.data() + batch * 2 * kRow,
+                          2 * kRow * sizeof(float)),
+              0)
+        << batch;
     (*reader)->release();
   }
 }
