@@ -4,6 +4,7 @@
 #include "tests/paths.h"
 
 #include <functional>
+#include <regex>
 #include <thread>
 
 namespace cgc::e2e {
@@ -98,6 +99,8 @@ protected:
   const std::string x_ = "x=" + (trainingModels() / "x.npy").string();
   const std::string y_ = "y=" + (trainingModels() / "y.npy").string();
 };
+
+constexpr const char *kAnotherEnded = "another rank has ended, which ends the training of all";
 
 const std::vector<std::string> kSteps = {"--steps",   "12",     "--log-every", "1",
                                          "--shuffle", "--seed", "3",           "--json"};
@@ -214,13 +217,15 @@ TEST_F(TrainRanks, EndWhenOneDiesAndKeepTheCheckpoint) {
   const std::vector<std::string> forever =
       arguments({"--steps", "100000000", "--log-every", "100000000", "--checkpoint", "run",
                  "--checkpoint-every", "50"},
-                "step.cgplan", "3");
+                "step.cgplan", "600");
   const std::vector<Outcome> outcomes =
       run(3, [&](int) { return Rank{forever, "NCCL_TEST_FAULT=1:200:die"}; });
   for (const int rank : {0, 2}) {
+    const std::string &err = outcomes[rank].err;
     EXPECT_NE(outcomes[rank].status, 0);
-    EXPECT_NE(outcomes[rank].err.find("rank " + std::to_string(rank) + ": "), std::string::npos);
-    EXPECT_NE(outcomes[rank].err.find("rank 1 has "), std::string::npos) << outcomes[rank].err;
+    EXPECT_NE(err.find("rank " + std::to_string(rank) + ": "), std::string::npos) << err;
+    EXPECT_NE(err.find(kAnotherEnded), std::string::npos) << err;
+    EXPECT_TRUE(std::regex_search(err, std::regex("; ranks? (0-)?1(-2)? ha(s|ve) "))) << err;
   }
   const std::vector<Outcome> resumed =
       run(2, arguments({"--steps", "1", "--resume", "run", "--json"}));
@@ -248,10 +253,14 @@ TEST_F(TrainRanks, StopTogetherWhenOneIsAskedTo) {
 TEST_F(TrainRanks, SeeANaNOfOneRank) {
   compile({"--data-parallel"});
   const std::string nan = "x=" + (trainingModels() / "nan.npy").string();
-  const std::vector<Outcome> outcomes =
-      run(2, {"step.cgplan", "--data", nan, y_, "--timeout", "2", "--fail-on-nan", "--steps", "4"});
-  for (const Outcome &outcome : outcomes)
-    EXPECT_NE(outcome.status, 0);
+  const std::vector<Outcome> outcomes = run(
+      2, {"step.cgplan", "--data", nan, y_, "--timeout", "600", "--fail-on-nan", "--steps", "4"});
+  EXPECT_EQ(outcomes[0].err.rfind("cgc: error: rank 0: the batch of step 2 has a NaN", 0), 0u)
+      << outcomes[0].err;
+  EXPECT_NE(outcomes[1].status, 0);
+  for (const std::string part :
+       {"rank 1: the batch of step 2", kAnotherEnded, "; rank 0 has ended"})
+    EXPECT_NE(outcomes[1].err.find(part), std::string::npos) << outcomes[1].err;
 }
 
 } // namespace

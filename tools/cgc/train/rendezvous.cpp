@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <condition_variable>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -55,10 +56,13 @@ std::string randomHex() {
   return text;
 }
 
-std::string thisProcess() {
+std::string thisHost() {
   char host[256] = {};
   (void)gethostname(host, sizeof(host) - 1);
-  return printable(host, 64) + ", process " + std::to_string(getpid());
+  return printable(host, 64);
+}
+std::string thisProcess() {
+  return thisHost() + ", process " + std::to_string(getpid());
 }
 
 /// The content of a file; empty if there is none.
@@ -69,12 +73,16 @@ std::string contentOf(const std::string &path) {
   return text.str();
 }
 
-/// The lines of a file that begins with `head`, without that; none if it is another file.
-std::vector<std::string> linesOf(const std::string &path, const std::string &head) {
+std::vector<std::string> linesOf(const std::string &path) {
   std::istringstream text(contentOf(path));
   std::vector<std::string> lines;
   for (std::string line; std::getline(text, line);)
     lines.push_back(line);
+  return lines;
+}
+/// The lines of a file that begins with `head`, without that; none if it is another file.
+std::vector<std::string> linesOf(const std::string &path, const std::string &head) {
+  std::vector<std::string> lines = linesOf(path);
   if (lines.empty() || lines[0] != head)
     return {};
   lines.erase(lines.begin());
@@ -154,6 +162,13 @@ std::optional<CommunicatorId> parseId(std::string_view text) {
   return id;
 }
 
+/// What the file of a rank that lives contains: how processes of its host can look for it.
+std::string aliveText(const std::string &nonce) {
+  return nonce + "\n" + thisHost() + "\n" + std::to_string(getpid()) + "\n";
+}
+constexpr size_t kAliveLines = 3;
+constexpr const char *kFailedLine = "failed\n"; ///< Follows them.
+
 /// Makes the folder for this user alone, if it is missing.
 Status makeFolder(const std::string &path) {
   std::error_code error;
@@ -200,7 +215,7 @@ Result<std::string> defaultRendezvousFolder(const RankEnvironment &environment) 
   return path;
 }
 
-/// The thread that touches this rank's file.
+/// The thread that touches this rank's file and looks at those of others.
 struct Rendezvous::Pulse {
   Pulse(std::string file, std::string content)
       : path(std::move(file)), nonce(std::move(content)), thread([this] { run(); }) {}
@@ -213,20 +228,25 @@ struct Rendezvous::Pulse {
     }
     ended.notify_all();
     thread.join();
-    removeIf(path, nonce);
+    if (!hasFailed)
+      removeIf(path, nonce);
   }
   void run() {
     std::unique_lock lock(mutex);
-    do
+    do {
       touch(path);
-    while (!ended.wait_for(lock, kPulsePeriod, [&] { return isEnding; }));
+      if (look)
+        look();
+    } while (!ended.wait_for(lock, kPulsePeriod, [&] { return isEnding; }));
   }
 
   std::string path, nonce;
   std::mutex mutex;
   std::condition_variable ended;
   bool isEnding = false;
-  std::thread thread; ///< The last member: it uses the others.
+  bool hasFailed = false;     ///< The file says so, and stays.
+  std::function<void()> look; ///< At the other ranks.
+  std::thread thread;         ///< The last member: it uses the others.
 };
 
 Rendezvous::Rendezvous(RendezvousOptions options)
@@ -269,7 +289,7 @@ Status Rendezvous::meet(const std::function<Result<CommunicatorId>()> &makeId) {
   }
   CGC_TRY(makeFolder(options_.folder));
   const std::string alive = path("alive-", options_.rank);
-  CGC_TRY(writeFile(alive, nonce_ + "\n"));
+  CGC_TRY(writeFile(alive, aliveText(nonce_)));
   pulse_ = std::make_unique<Pulse>(alive, nonce_);
   CGC_TRY(writeRequest());
   return options_.rank == 0 ? lead(makeId) : follow();
@@ -433,19 +453,49 @@ Status Rendezvous::follow() {
   }
 }
 
-/// How long the rank has not touched its file; std::nullopt if it has none.
+/// How long the rank has not touched its file; std::nullopt if it has none or has failed.
 std::optional<std::chrono::nanoseconds> Rendezvous::silence(int rank) const {
-  const std::string mine = path("alive-", options_.rank);
+  const std::string mine = path("alive-", options_.rank), other = path("alive-", rank);
   touch(mine); // The present, by the clock of the file system.
-  const auto now = touchedAt(mine), last = touchedAt(path("alive-", rank));
-  if (!now || !last)
+  const auto now = touchedAt(mine), last = touchedAt(other);
+  if (!now || !last || linesOf(other).size() > kAliveLines)
     return std::nullopt;
   return *now - *last;
 }
 
-Status Rendezvous::explain(const Status &failure) const {
+/// Whether the rank has failed or its process is gone. A silent process of another host may live:
+/// network file systems are slow to tell.
+bool Rendezvous::isLost(int rank) const {
+  const std::vector<std::string> lines = linesOf(path("alive-", rank));
+  if (lines.size() != kAliveLines)
+    return lines.size() > kAliveLines;
+  const std::optional<int> process = parseInt(lines[2]);
+  return lines[1] == thisHost() && process && kill(*process, 0) != 0 && errno == ESRCH &&
+         silence(rank).value_or(0s) >= kSilence; // Else another namespace has the process.
+}
+
+void Rendezvous::watch(std::function<void()> onLoss) {
+  if (!pulse_)
+    return;
+  const std::lock_guard lock(pulse_->mutex);
+  pulse_->look = [this, onLoss = std::move(onLoss), wasLost = false]() mutable {
+    bool isAnyLost = false;
+    for (int rank = 0; rank < options_.ranks; ++rank)
+      isAnyLost |= rank != options_.rank && isLost(rank);
+    if (isAnyLost && wasLost) // This rank had a second to find the failure of all ranks itself.
+      onLoss();
+    wasLost = isAnyLost;
+  };
+}
+
+Status Rendezvous::explain(const Status &failure) {
   if (failure.isOk() || !pulse_)
     return failure;
+  {
+    const std::lock_guard lock(pulse_->mutex);
+    pulse_->look = nullptr;
+    pulse_->hasFailed = writeFile(pulse_->path, aliveText(nonce_) + kFailedLine).isOk();
+  }
   const auto begin = Clock::now();
   std::chrono::nanoseconds least = std::chrono::nanoseconds::max();
   std::vector<int> silent, ended;

@@ -4,7 +4,8 @@
 // Each rank writes a request with a random number. Rank 0 waits for the requests of all ranks and
 // publishes the id with their numbers. A rank accepts only what has its own number, so that no file
 // of an earlier run is taken for one of this run. It then removes its request. While a rank lives,
-// it touches a file once a second. At a normal end all files are gone.
+// it touches a file once a second, in which it also says that it has failed. At a normal end all
+// files are gone.
 #pragma once
 
 #include "runtime/exec/communicator.h"
@@ -49,9 +50,15 @@ public:
 
   const CommunicatorId &id() const { return id_; }
 
-  /// Adds to `failure` which other ranks have ended or shown no sign of life for some seconds.
-  /// Waits up to four seconds, to tell a rank that has just died from one that lives.
-  Status explain(const Status &failure) const;
+  /// From now on, a thread calls `onLoss` once a second while another rank has failed, or a process
+  /// of this host is gone that was one. Ranks that end in order are no loss. To be called once,
+  /// after all have met.
+  void watch(std::function<void()> onLoss);
+
+  /// Tells the other ranks that this one has failed. Adds to `failure` which of them have ended or
+  /// shown no sign of life for some seconds. Waits up to four seconds, to tell a rank that has just
+  /// died from one that lives.
+  Status explain(const Status &failure);
 
   struct Request;
   using Requests = std::map<int, Request>;
@@ -68,6 +75,7 @@ private:
   Status writeRequest() const;
   Status checkRequest(const Requests &requests) const;
   std::optional<std::chrono::nanoseconds> silence(int rank) const;
+  bool isLost(int rank) const;
   std::string path(const char *kind, int rank) const;
 
   RendezvousOptions options_;

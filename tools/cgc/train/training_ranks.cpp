@@ -57,6 +57,10 @@ Status TrainingRanks::join(int device) {
                                                                 .device = device,
                                                                 .ncclPath = flags_.nccl,
                                                                 .timeout = timeout}));
+  rendezvous_->watch([communicator = std::weak_ptr(communicator_)] {
+    if (const auto alive = communicator.lock())
+      alive->abort({Code::Device, "another rank has ended, which ends the training of all"});
+  });
   return Status::ok();
 }
 

@@ -6,12 +6,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <deque>
 
 namespace cgc::tool {
 namespace {
+
+/// The steps between two questions whether a rank stops, each of which waits for all ranks.
+constexpr uint64_t kStopPeriod = 20;
 
 class Run {
 public:
@@ -61,7 +65,7 @@ private:
   Result<bool> stopsBefore(uint64_t i) const {
     if (!options_.stops)
       return requestedStop() != 0;
-    return i > 0 && i % options_.logEvery == 0 ? options_.stops() : false;
+    return i > 0 && i % std::min(options_.logEvery, kStopPeriod) == 0 ? options_.stops() : false;
   }
 
   /// Validates and saves the last step unless that has been done.
