@@ -13,6 +13,7 @@ namespace {
 /// Enqueues one bucket.
 class BranchedRun {
 public:
+  using Hook = std::function<Status(cudaStream_t)>;
   /// One of the further branches.
   struct Side {
     cudaStream_t stream;
@@ -30,10 +31,10 @@ public:
       : provider_(provider), stream_(stream), begun_(begun), sides_(std::move(sides)),
         collectives_(std::move(collectives)) {}
 
-  /// Enqueues a record, and returns its stream.
-  Result<cudaStream_t> add(const BoundRecord &record) {
+  /// Enqueues a record, and returns its stream. Calls `before` with that after the record's waits.
+  Result<cudaStream_t> add(const BoundRecord &record, const Hook &before) {
     if (record.branch == kCollectiveBranch) {
-      CGC_TRY(addCollective(record).withContext(record.name));
+      CGC_TRY(addCollective(record, before).withContext(record.name));
       return collectives_.stream;
     }
     if (record.branch == 0) {
@@ -47,6 +48,7 @@ public:
     CGC_ASSIGN_OR_RETURN(const cudaStream_t on, streamOf(record.branch));
     if (record.waits > 0)
       CGC_TRY(waitForCollectives(record.waits, on));
+    CGC_TRY(before(on));
     const auto enqueueIt = [&] { return enqueue(record, DeviceKind::Cuda, on); };
     const bool isAten = std::holds_alternative<BoundAtenCall>(record.op);
     const Status status = isAten && provider_ ? provider_->onStream(on, enqueueIt) : enqueueIt();
@@ -80,7 +82,7 @@ private:
   }
 
   /// Enqueues a collective after the branches that it waits for.
-  Status addCollective(const BoundRecord &record) {
+  Status addCollective(const BoundRecord &record, const Hook &before) {
     CGC_CHECK(ended_ < collectives_.ended.size() && "there is an event for each collective");
     const auto follow = [&](cudaStream_t stream) -> Status {
       CGC_TRY(CGC_CUDA(cudaEventRecord(collectives_.operands, stream), "cannot record an event"));
@@ -93,6 +95,7 @@ private:
     for (size_t side = 0; side < sides_.size(); ++side)
       if (sides_[side].isForked && (record.waits >> (side + 2) & 1))
         CGC_TRY(follow(sides_[side].stream));
+    CGC_TRY(before(collectives_.stream));
     CGC_TRY(enqueue(record, DeviceKind::Cuda, collectives_.stream));
     const cudaEvent_t ended = collectives_.ended[ended_++];
     return CGC_CUDA(cudaEventRecord(ended, collectives_.stream), "cannot record an event");
@@ -157,8 +160,7 @@ Result<BranchStreams> BranchStreams::create(uint32_t largestBranch, size_t colle
 }
 
 Status BranchStreams::enqueue(const std::vector<BoundRecord> &records, OpProvider *provider,
-                              cudaStream_t stream,
-                              const std::function<Status(size_t, cudaStream_t)> &after) const {
+                              cudaStream_t stream, const RecordHooks &hooks) const {
   std::vector<BranchedRun::Side> sides;
   for (const Branch &branch : branches_)
     sides.push_back({branch.stream.get(), branch.done.get()});
@@ -168,9 +170,12 @@ Status BranchStreams::enqueue(const std::vector<BoundRecord> &records, OpProvide
   BranchedRun run(provider, stream, begun_.get(), std::move(sides), std::move(collectives));
   const auto enqueueAllOf = [&]() -> Status {
     for (size_t i = 0; i < records.size(); ++i) {
-      CGC_ASSIGN_OR_RETURN(const cudaStream_t on, run.add(records[i]));
-      if (after)
-        CGC_TRY(after(i, on));
+      const auto before = [&](cudaStream_t on) {
+        return hooks.before ? hooks.before(i, on) : Status::ok();
+      };
+      CGC_ASSIGN_OR_RETURN(const cudaStream_t on, run.add(records[i], before));
+      if (hooks.after)
+        CGC_TRY(hooks.after(i, on));
     }
     return Status::ok();
   };

@@ -9,6 +9,13 @@
 
 namespace cgc {
 
+/// What BranchStreams::enqueue calls with the index of a record and its stream.
+struct RecordHooks {
+  using Hook = std::function<Status(size_t, cudaStream_t)>;
+  Hook before = {}; ///< Before the record is enqueued, after its waits.
+  Hook after = {};  ///< After it was enqueued.
+};
+
 /// The streams of branches beside that of a context, with the events that order them. Branch 0 and
 /// branch 1 run on the context's stream, each further branch and kCollectiveBranch on one of these.
 class BranchStreams final {
@@ -21,10 +28,9 @@ public:
   /// `stream` wait for all of them, also after an error. The records may be in branches up to
   /// `largestBranch`, and have as many collectives as create() was told. `provider` (null if not
   /// needed) is set to the stream of each ATen record. During a capture of `stream`, branches
-  /// become parallel paths of the graph. Calls `after`, if given, with the index of each record
-  /// once it is enqueued, and its stream.
+  /// become parallel paths of the graph.
   Status enqueue(const std::vector<BoundRecord> &records, OpProvider *provider, cudaStream_t stream,
-                 const std::function<Status(size_t, cudaStream_t)> &after = nullptr) const;
+                 const RecordHooks &hooks = {}) const;
 
   /// The streams, without those of the context and of collectives.
   std::vector<cudaStream_t> streams() const;

@@ -244,7 +244,8 @@ Status Context::Impl::captureGraph(const Bucket &bucket, BoundBucket &bound) {
   }));
   auto patch = std::make_unique<AddressPatch>(engine.plan.data(), bucket, bound.memory, libraries(),
                                               engine.device);
-  const auto note = [&](size_t i, cudaStream_t on) { return patch->note(i, bound.records[i], on); };
+  const RecordHooks note{
+      .after = [&](size_t i, cudaStream_t on) { return patch->note(i, bound.records[i], on); }};
   const auto enqueueRun = [&] {
     return branches.enqueue(bound.records, engine.provider, stream.get(), note);
   };

@@ -121,7 +121,9 @@ struct Context::Impl {
   /// them that an earlier run used.
   Status copyIn(const BucketCall &call, size_t input, cudaStream_t on);
   Status copyOut(const BucketCall &call, size_t output, cudaStream_t on);
-  Result<std::vector<std::vector<double>>> profileBucket(BoundBucket &bound, size_t runs);
+  /// Calls `profile` with a bucket whose records have plain edges, in its turn on the stream.
+  Status profileBucket(std::string_view entry, size_t bucket,
+                       const std::function<Status(BoundBucket &)> &profile);
   /// Calls `body`, which enqueues work on `on` that uses arena and static buffers, in its turn and
   /// after the last run.
   Status inTurn(cudaStream_t on, const std::function<Status()> &body);

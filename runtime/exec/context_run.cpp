@@ -111,20 +111,23 @@ Status Context::Impl::runBuckets(size_t entry, std::span<const BucketRun> runs,
   return checks.take(engine.plan.data());
 }
 
-Result<std::vector<std::vector<double>>> Context::Impl::profileBucket(BoundBucket &bound,
-                                                                      size_t runs) {
+Status Context::Impl::profileBucket(std::string_view entry, size_t bucket,
+                                    const std::function<Status(BoundBucket &)> &profile) {
+  const BusyScope scope(busy);
+  if (!scope.entered())
+    return busyContext();
+  CGC_TRY(engine.fault.check());
+  CGC_ASSIGN_OR_RETURN(const auto at, findBucket(entry, bucket));
+  const DeviceGuard guard(engine.device);
+  CGC_TRY(prepare(at.first, at.second));
+  BoundBucket &bound = *buckets[at.first][at.second];
   makePlainEdges(bound.records);
-  std::vector<std::vector<double>> times;
-  const auto profile = [&]() -> Status {
-    CGC_ASSIGN_OR_RETURN(
-        times, profileRecords(bound.records, device, engine.provider, stream.get(), runs));
-    return Status::ok();
-  };
-  const Status profiled = inTurn(stream.get(), [&] { return withThreads(profile); });
+  Status status = inTurn(stream.get(), [&] { return withThreads([&] { return profile(bound); }); });
   if (options.programmaticEdges)
     makeProgrammaticEdges(bound.records);
-  CGC_TRY(profiled);
-  return times;
+  if (device == DeviceKind::Cuda)
+    status = engine.fault.note(std::move(status), stream.get());
+  return status.withContext("profile of entry '" + std::string(entry) + "'");
 }
 
 Status Context::Impl::copyAndCheckInputs(const BucketCall &call, const IoAddresses &at,
@@ -193,21 +196,28 @@ Status Context::prepare(std::string_view entry, size_t bucket) {
 Result<std::vector<std::vector<double>>> Context::profile(std::string_view entry, size_t bucket,
                                                           size_t runs) {
   return noThrow([&]() -> Result<std::vector<std::vector<double>>> {
-    const BusyScope scope(impl_->busy);
-    if (!scope.entered())
-      return busyContext();
-    Engine::Impl &engine = impl_->engine;
-    CGC_TRY(engine.fault.check());
-    CGC_ASSIGN_OR_RETURN(const auto at, impl_->findBucket(entry, bucket));
-    const DeviceGuard guard(engine.device);
-    CGC_TRY(impl_->prepare(at.first, at.second));
-    auto times = impl_->profileBucket(*impl_->buckets[at.first][at.second], runs);
-    if (times.isOk())
-      return times;
-    Status status = times.status();
-    if (impl_->device == DeviceKind::Cuda)
-      status = engine.fault.note(std::move(status), impl_->stream.get());
-    return status.withContext("profile of entry '" + std::string(entry) + "'");
+    std::vector<std::vector<double>> times;
+    CGC_TRY(impl_->profileBucket(entry, bucket, [&](BoundBucket &bound) -> Status {
+      CGC_ASSIGN_OR_RETURN(times,
+                           profileRecords(bound.records, impl_->device, impl_->engine.provider,
+                                          impl_->stream.get(), runs));
+      return Status::ok();
+    }));
+    return times;
+  });
+}
+
+Result<std::vector<std::vector<RecordSpan>>> Context::timeline(std::string_view entry,
+                                                               size_t bucket, size_t runs) {
+  return noThrow([&]() -> Result<std::vector<std::vector<RecordSpan>>> {
+    std::vector<std::vector<RecordSpan>> spans;
+    CGC_TRY(impl_->profileBucket(entry, bucket, [&](BoundBucket &bound) -> Status {
+      CGC_ASSIGN_OR_RETURN(spans,
+                           spansOfRecords(bound.records, impl_->device, impl_->engine.provider,
+                                          impl_->branches, impl_->stream.get(), runs));
+      return Status::ok();
+    }));
+    return spans;
   });
 }
 

@@ -155,6 +155,11 @@ struct BucketStats {
   double captureMillis = 0; ///< Capture, instantiation and upload, without the warm-up runs.
 };
 
+/// When a record runs, in microseconds since the begin of the run.
+struct RecordSpan {
+  double begin = 0, end = 0;
+};
+
 /// The arena, static input and output buffers, and captured graphs of a plan. One thread may use a
 /// context at a time; a second caller gets Usage. Several contexts may run concurrently, on one
 /// engine or on several.
@@ -247,6 +252,10 @@ public:
   /// microsecond. On the host: measured by its clock. Usage if there is no such entry or bucket.
   Result<std::vector<std::vector<double>>> profile(std::string_view entry, size_t bucket,
                                                    size_t runs);
+  /// When each record of a bucket runs, as [record][run], measured as profile() does, but with
+  /// parallel branches and collectives beside each other as in a run.
+  Result<std::vector<std::vector<RecordSpan>>> timeline(std::string_view entry, size_t bucket,
+                                                        size_t runs);
 
   /// The index of the bucket of `entry` that fits these inputs. Usage if there is none; the message
   /// lists the shapes that the plan has.

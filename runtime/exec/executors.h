@@ -3,6 +3,8 @@
 #pragma once
 
 #include "runtime/exec/bind.h"
+#include "runtime/exec/branch_streams.h"
+#include "runtime/exec/engine.h"
 
 #include <vector>
 
@@ -85,5 +87,13 @@ private:
 Result<std::vector<std::vector<double>>> profileRecords(const std::vector<BoundRecord> &records,
                                                         DeviceKind device, OpProvider *provider,
                                                         cudaStream_t stream, size_t runs);
+
+/// When each record runs, [record][run], in `runs` consecutive runs: on a GPU those of a replayed
+/// graph on `stream` with its `branches`, whose records must have plain edges; on the host one
+/// record after another.
+Result<std::vector<std::vector<RecordSpan>>> spansOfRecords(const std::vector<BoundRecord> &records,
+                                                            DeviceKind device, OpProvider *provider,
+                                                            const BranchStreams &branches,
+                                                            cudaStream_t stream, size_t runs);
 
 } // namespace cgc

@@ -4,6 +4,8 @@
 
 #include "runtime/plan/branches.h"
 
+#include <map>
+
 namespace cgc::test {
 namespace {
 
@@ -246,6 +248,26 @@ TEST_F(FakeBranches, ProfilesEachRecordAndCapturesAgain) {
   const auto times = context->profile("main", 0, 3);
   ASSERT_TRUE(times.isOk()) << times.status().message();
   EXPECT_EQ(times->size(), plan_->data().entries[0].buckets[0].records.size());
+  EXPECT_EQ(replays(*context, 2), before);
+}
+
+TEST_F(FakeBranches, TellsWhenEachRecordRuns) {
+  load(twoRegions(2, 7));
+  Result<Context> context = create();
+  ASSERT_TRUE(context.isOk());
+  const std::vector<float> before = replays(*context, 2);
+  const auto spans = context->timeline("main", 0, 3);
+  ASSERT_TRUE(spans.isOk()) << spans.status().message();
+  const std::vector<LaunchRecord> &records = plan_->data().entries[0].buckets[0].records;
+  ASSERT_EQ(spans->size(), records.size());
+  std::map<uint32_t, double> ends; // Of the last record of each branch.
+  for (size_t i = 0; i < records.size(); ++i) {
+    ASSERT_EQ((*spans)[i].size(), 3u);
+    const RecordSpan span = (*spans)[i][0];
+    EXPECT_GE(span.begin, ends[records[i].branch]) << i;
+    EXPECT_GE(span.end, span.begin) << i;
+    ends[records[i].branch] = span.end;
+  }
   EXPECT_EQ(replays(*context, 2), before);
 }
 

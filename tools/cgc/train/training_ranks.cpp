@@ -2,12 +2,34 @@
 #include "tools/cgc/train/training_ranks.h"
 
 #include "runtime/exec/requirements.h"
+#include "tools/cgc/cli/console.h"
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <chrono>
 
 namespace cgc::tool {
+
+void addRankOptions(CLI::App &command, RankFlags &flags) {
+  command
+      .add_option("--rendezvous", flags.rendezvous,
+                  "The folder in which ranks meet, on a file system that all of them share [for "
+                  "ranks of one host: one below the folder for temporary files]")
+      ->type_name("DIR")
+      ->check(requireName);
+  command
+      .add_option("--timeout", flags.timeout,
+                  "The seconds that a rank waits for the others before it fails")
+      ->type_name("S")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str();
+  command
+      .add_option("--nccl", flags.nccl,
+                  "NCCL, or the folder that has it [where the dynamic loader finds it]")
+      ->type_name("FILE")
+      ->check(requireName);
+}
 
 Result<TrainingRanks> TrainingRanks::create(const PlanData &plan, const RankFlags &flags) {
   TrainingRanks made;

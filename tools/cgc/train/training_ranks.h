@@ -1,4 +1,4 @@
-// TrainingRanks: this process as one of the ranks of `cgc train`.
+// TrainingRanks: this process as one of the ranks of `cgc train` or `cgc profile`.
 #pragma once
 
 #include "runtime/exec/communicator.h"
@@ -9,14 +9,21 @@
 #include <memory>
 #include <string>
 
+namespace CLI {
+class App;
+} // namespace CLI
+
 namespace cgc::tool {
 
-/// What `cgc train` is told of ranks.
+/// What a verb is told of ranks.
 struct RankFlags {
   std::string rendezvous; ///< The folder in which ranks meet; empty: the default one.
   std::string nccl;       ///< NCCL, or its folder; empty: where the loader finds it.
   double timeout = 600;   ///< The seconds that a rank waits for the others.
 };
+
+/// Adds --rendezvous, --timeout and --nccl; `flags` must outlive `command`.
+void addRankOptions(CLI::App &command, RankFlags &flags);
 
 class TrainingRanks final {
 public:

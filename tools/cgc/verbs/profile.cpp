@@ -9,12 +9,17 @@
 #include "tools/cgc/io/target_tensors.h"
 #include "tools/cgc/report/plan_summary.h"
 #include "tools/cgc/report/profile_rows.h"
+#include "tools/cgc/train/training_ranks.h"
 #include "tools/cgc/verbs/runner.h"
+#include "tools/cgc/verbs/timing.h"
 #include "tools/cgc/verbs/verbs.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <set>
 
 namespace cgc::tool {
 
@@ -30,12 +35,14 @@ struct ProfileFlags {
   int threads = 0;
   std::vector<std::string> opLibraries;
   std::string hostModules;
+  RankFlags ranks;
   bool json = false;
 };
 
 struct BucketProfile {
   PlanBucket bucket;
-  std::vector<ProfileRow> rows; ///< In the plan's order.
+  std::vector<ProfileRow> rows;  ///< In the plan's order.
+  std::vector<RecordSpan> spans; ///< Of each row, for a trace.
   double total() const {
     double sum = 0;
     for (const ProfileRow &row : rows)
@@ -44,7 +51,14 @@ struct BucketProfile {
   }
 };
 
-Result<BucketProfile> profileBucket(Runner &runner, const PlanBucket &chosen) {
+double medianOf(const std::vector<RecordSpan> &runs, double RecordSpan::*time) {
+  std::vector<double> values;
+  for (const RecordSpan &run : runs)
+    values.push_back(run.*time);
+  return Samples(std::move(values)).median();
+}
+
+Result<BucketProfile> profileBucket(Runner &runner, const PlanBucket &chosen, bool traces) {
   const PlanData &plan = runner.plan();
   const Bucket &bucket = chosen.bucket();
   CGC_ASSIGN_OR_RETURN(const auto inputs, TargetTensors::randomInputs(plan.target, bucket.inputs));
@@ -53,27 +67,43 @@ Result<BucketProfile> profileBucket(Runner &runner, const PlanBucket &chosen) {
     CGC_TRY(runner.context().run(chosen.entry->name, inputs.views(), outputs.views()));
   CGC_ASSIGN_OR_RETURN(auto times,
                        runner.context().profile(chosen.entry->name, chosen.index, kProfileRuns));
-  return BucketProfile{chosen, profileRows(plan, bucket, std::move(times))};
+  BucketProfile profile{chosen, profileRows(plan, bucket, std::move(times)), {}};
+  if (traces) {
+    CGC_ASSIGN_OR_RETURN(const auto spans,
+                         runner.context().timeline(chosen.entry->name, chosen.index, kProfileRuns));
+    for (const std::vector<RecordSpan> &runs : spans)
+      profile.spans.push_back(
+          {medianOf(runs, &RecordSpan::begin), medianOf(runs, &RecordSpan::end)});
+  }
+  return profile;
 }
 
-/// The profile in Chrome's trace format: one process for each bucket, with the records end to end.
+/// The profile in Chrome's trace format: one process for each bucket, one thread for each branch.
 std::string traceText(const std::vector<BucketProfile> &profiles) {
   Json events = Json::array();
   for (size_t pid = 0; pid < profiles.size(); ++pid) {
+    const auto nameIt = [&](const char *what, uint32_t tid, const std::string &name) {
+      events.push_back(
+          {{"name", what}, {"ph", "M"}, {"pid", pid}, {"tid", tid}, {"args", {{"name", name}}}});
+    };
     const PlanBucket &bucket = profiles[pid].bucket;
-    const std::string name = bucket.entry->name + " " + describeIo(bucket.bucket().inputs);
-    events.push_back(
-        {{"name", "process_name"}, {"ph", "M"}, {"pid", pid}, {"args", {{"name", name}}}});
-    double start = 0;
-    for (const ProfileRow &row : profiles[pid].rows) {
+    nameIt("process_name", 0, bucket.entry->name + " " + describeIo(bucket.bucket().inputs));
+    std::set<uint32_t> branches;
+    for (size_t i = 0; i < profiles[pid].rows.size(); ++i) {
+      const ProfileRow &row = profiles[pid].rows[i];
+      const RecordSpan &span = profiles[pid].spans[i];
+      // Branch 1 goes on where branch 0 stops.
+      const uint32_t branch = std::max(bucket.bucket().records[i].branch, 1u);
+      if (branches.insert(branch).second)
+        nameIt("thread_name", branch,
+               branch == kCollectiveBranch ? "collectives" : fmt::format("branch {}", branch));
       events.push_back({{"name", row.op},
                         {"ph", "X"},
-                        {"ts", start},
-                        {"dur", row.micros},
+                        {"ts", span.begin},
+                        {"dur", span.end - span.begin},
                         {"pid", pid},
-                        {"tid", 0},
+                        {"tid", branch},
                         {"args", {{"module", row.module}, {"source", row.source}}}});
-      start += row.micros;
     }
   }
   const Json trace = {{"traceEvents", std::move(events)}};
@@ -149,6 +179,33 @@ Status printProfilesJson(const ProfileFlags &options, const std::vector<BucketPr
                                {"buckets", std::move(buckets)}});
 }
 
+/// Profiles as one of the ranks, which all make the same runs.
+Status profileAsRank(const ProfileFlags &options, const std::vector<PlanBucket> &buckets, bool cuda,
+                     TrainingRanks &ranks) {
+  Progress progress(1 + buckets.size());
+  progress.begin("load " + options.plan);
+  CGC_TRY(ranks.join(cuda ? ranks.localRank() : -1));
+  // Profiling captures a graph with its events. Only a trace needs the branches of that executor.
+  const ExecutorKind executor = options.trace.empty() ? ExecutorKind::Stream : ExecutorKind::Graph;
+  CGC_ASSIGN_OR_RETURN(const auto runner,
+                       Runner::create(options.plan, options.opLibraries,
+                                      {.executor = executor, .threads = options.threads},
+                                      /*separateBuffers=*/false, options.hostModules,
+                                      ranks.communicator(), cuda ? ranks.localRank() : 0));
+  std::vector<BucketProfile> profiles;
+  for (const PlanBucket &bucket : buckets) {
+    progress.begin(
+        fmt::format("profile {} {}", bucket.entry->name, describeIo(bucket.bucket().inputs)));
+    CGC_ASSIGN_OR_RETURN(BucketProfile one, profileBucket(*runner, bucket, !options.trace.empty()));
+    profiles.push_back(std::move(one));
+  }
+  if (!ranks.leads())
+    return Status::ok();
+  if (!options.trace.empty())
+    CGC_TRY(writeFile(options.trace, traceText(profiles)));
+  return options.json ? printProfilesJson(options, profiles, cuda) : printProfiles(profiles, cuda);
+}
+
 Status profile(const ProfileFlags &options) {
   CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(options.plan, Plan::Verify::Metadata));
   CGC_TRY(checkThreads(plan.data(), options.threads));
@@ -160,25 +217,11 @@ Status profile(const ProfileFlags &options) {
               .writes("--trace", options.trace)
               .check());
 
-  Progress progress(1 + buckets.size());
-  progress.begin("load " + options.plan);
-  // The stream executor captures no graph here; profiling captures one with its events.
-  CGC_ASSIGN_OR_RETURN(
-      const auto runner,
-      Runner::create(options.plan, options.opLibraries,
-                     {.executor = ExecutorKind::Stream, .threads = options.threads},
-                     /*separateBuffers=*/false, options.hostModules));
-  std::vector<BucketProfile> profiles;
-  for (const PlanBucket &bucket : buckets) {
-    progress.begin(
-        fmt::format("profile {} {}", bucket.entry->name, describeIo(bucket.bucket().inputs)));
-    CGC_ASSIGN_OR_RETURN(BucketProfile one, profileBucket(*runner, bucket));
-    profiles.push_back(std::move(one));
-  }
-  if (!options.trace.empty())
-    CGC_TRY(writeFile(options.trace, traceText(profiles)));
-  const bool cuda = runner->plan().target == DeviceKind::Cuda;
-  return options.json ? printProfilesJson(options, profiles, cuda) : printProfiles(profiles, cuda);
+  const bool cuda = plan.data().target == DeviceKind::Cuda;
+  CGC_ASSIGN_OR_RETURN(TrainingRanks ranks, TrainingRanks::create(plan.data(), options.ranks));
+  if (!ranks.leads())
+    setQuiet(); // Rank 0 says what all of them do.
+  return ranks.explain(profileAsRank(options, buckets, cuda, ranks));
 }
 
 } // namespace
@@ -197,6 +240,7 @@ Verb addProfile(CLI::App &app) {
   addThreadsOption(*command, options->threads);
   addOpLibraryOption(*command, options->opLibraries);
   addHostModulesOption(*command, options->hostModules);
+  addRankOptions(*command, options->ranks);
   command->add_flag("--json", options->json, "Print the result as JSON");
   command->footer("Examples:\n"
                   "  cgc profile model.cgplan --entry encode_text\n"

@@ -76,10 +76,10 @@ ExecutorKind executorOf(const std::string &name) {
                              : ExecutorKind::Graph;
 }
 
-Result<std::unique_ptr<Runner>> Runner::create(const std::string &path,
-                                               const std::vector<std::string> &opLibraries,
-                                               ContextOptions options, bool separateBuffers,
-                                               const std::string &hostModules) {
+Result<std::unique_ptr<Runner>>
+Runner::create(const std::string &path, const std::vector<std::string> &opLibraries,
+               ContextOptions options, bool separateBuffers, const std::string &hostModules,
+               std::shared_ptr<Communicator> communicator, int device) {
   CGC_ASSIGN_OR_RETURN(Plan plan, Plan::load(path));
   noteUnusedOpLibraries(plan.data(), opLibraries);
   std::unique_ptr<Runner> runner(new Runner(std::move(plan)));
@@ -93,6 +93,8 @@ Result<std::unique_ptr<Runner>> Runner::create(const std::string &path,
   engine.opLibraries = opLibraries;
   engine.hostFunctions = std::move(hostFunctions);
   engine.separateBuffers = separateBuffers;
+  engine.communicator = std::move(communicator);
+  engine.device = device;
   CGC_TRY(runner->prepare(std::move(engine), options));
   return runner;
 }

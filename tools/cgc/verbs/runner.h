@@ -19,10 +19,12 @@ class Runner final {
 public:
   /// Loads and verifies the plan `path`, opens the op libraries that it calls and prepares all
   /// buckets for `options.executor`. LibTorch runs the plan's host calls on the file `hostModules`,
-  /// if it has any. The context's notes go to the log.
+  /// if it has any. The context's notes go to the log. `communicator` is that of a rank on the GPU
+  /// `device`.
   static Result<std::unique_ptr<Runner>>
   create(const std::string &path, const std::vector<std::string> &opLibraries,
-         ContextOptions options, bool separateBuffers = false, const std::string &hostModules = {});
+         ContextOptions options, bool separateBuffers = false, const std::string &hostModules = {},
+         std::shared_ptr<Communicator> communicator = nullptr, int device = 0);
 
   /// Verifies the plan `path` and prepares all records for `executor`. Runs nothing, so that
   /// functions of the host need not be given.

@@ -473,23 +473,7 @@ Verb addTrain(CLI::App &app) {
                    "The index of the GPU [0, or the number of the rank on its host]")
       ->type_name("N")
       ->check(CLI::Range(0, 1023));
-  command
-      ->add_option("--rendezvous", options->ranks.rendezvous,
-                   "The folder in which ranks meet, on a file system that all of them share [for "
-                   "ranks of one host: one below the folder for temporary files]")
-      ->type_name("DIR")
-      ->check(requireName);
-  command
-      ->add_option("--timeout", options->ranks.timeout,
-                   "The seconds that a rank waits for the others before it fails")
-      ->type_name("S")
-      ->check(CLI::Range(1.0, 1e6))
-      ->capture_default_str();
-  command
-      ->add_option("--nccl", options->ranks.nccl,
-                   "NCCL, or the folder that has it [where the dynamic loader finds it]")
-      ->type_name("FILE")
-      ->check(requireName);
+  addRankOptions(*command, options->ranks);
   addAgainstOptions(*command, options->against, resume);
   addExecutorOption(*command, options->executor);
   addThreadsOption(*command, options->threads);
