@@ -13,7 +13,6 @@ namespace {
 /// Enqueues one bucket.
 class BranchedRun {
 public:
-  using Hook = std::function<Status(cudaStream_t)>;
   /// One of the further branches.
   struct Side {
     cudaStream_t stream;
@@ -27,16 +26,14 @@ public:
     std::vector<cudaEvent_t> ended;
   };
   BranchedRun(OpProvider *provider, cudaStream_t stream, cudaEvent_t begun, std::vector<Side> sides,
-              Collectives collectives)
+              Collectives collectives, const RecordHooks &hooks)
       : provider_(provider), stream_(stream), begun_(begun), sides_(std::move(sides)),
-        collectives_(std::move(collectives)) {}
+        collectives_(std::move(collectives)), hooks_(hooks) {}
 
-  /// Enqueues a record, and returns its stream. Calls `before` with that after the record's waits.
-  Result<cudaStream_t> add(const BoundRecord &record, const Hook &before) {
-    if (record.branch == kCollectiveBranch) {
-      CGC_TRY(addCollective(record, before).withContext(record.name));
-      return collectives_.stream;
-    }
+  /// Enqueues record `i`.
+  Status add(size_t i, const BoundRecord &record) {
+    if (record.branch == kCollectiveBranch)
+      return addCollective(i, record).withContext(record.name);
     if (record.branch == 0) {
       CGC_TRY(join());
       inRegion_ = false;
@@ -48,13 +45,10 @@ public:
     CGC_ASSIGN_OR_RETURN(const cudaStream_t on, streamOf(record.branch));
     if (record.waits > 0)
       CGC_TRY(waitForCollectives(record.waits, on));
-    CGC_TRY(before(on));
-    const auto enqueueIt = [&] { return enqueue(record, DeviceKind::Cuda, on); };
+    const auto enqueueIt = [&] { return enqueueWithHooks(i, record, on); };
     const bool isAten = std::holds_alternative<BoundAtenCall>(record.op);
     const Status status = isAten && provider_ ? provider_->onStream(on, enqueueIt) : enqueueIt();
-    if (!status.isOk())
-      return status.withContext(record.name);
-    return on;
+    return status.withContext(record.name);
   }
 
   /// Lets the context's stream wait for all that was enqueued. Returns the first error, but tries
@@ -82,7 +76,7 @@ private:
   }
 
   /// Enqueues a collective after the branches that it waits for.
-  Status addCollective(const BoundRecord &record, const Hook &before) {
+  Status addCollective(size_t i, const BoundRecord &record) {
     CGC_CHECK(ended_ < collectives_.ended.size() && "there is an event for each collective");
     const auto follow = [&](cudaStream_t stream) -> Status {
       CGC_TRY(CGC_CUDA(cudaEventRecord(collectives_.operands, stream), "cannot record an event"));
@@ -95,10 +89,16 @@ private:
     for (size_t side = 0; side < sides_.size(); ++side)
       if (sides_[side].isForked && (record.waits >> (side + 2) & 1))
         CGC_TRY(follow(sides_[side].stream));
-    CGC_TRY(before(collectives_.stream));
-    CGC_TRY(enqueue(record, DeviceKind::Cuda, collectives_.stream));
+    CGC_TRY(enqueueWithHooks(i, record, collectives_.stream));
     const cudaEvent_t ended = collectives_.ended[ended_++];
     return CGC_CUDA(cudaEventRecord(ended, collectives_.stream), "cannot record an event");
+  }
+
+  Status enqueueWithHooks(size_t i, const BoundRecord &record, cudaStream_t on) {
+    if (hooks_.before)
+      CGC_TRY(hooks_.before(i, on));
+    CGC_TRY(enqueue(record, DeviceKind::Cuda, on));
+    return hooks_.after ? hooks_.after(i, on) : Status::ok();
   }
 
   /// Lets `stream` wait for the first `count` collectives.
@@ -132,7 +132,8 @@ private:
   std::vector<Side> sides_;
   bool inRegion_ = false;
   Collectives collectives_;
-  uint32_t ended_ = 0;                      ///< The collectives that were enqueued.
+  uint32_t ended_ = 0; ///< The collectives that were enqueued.
+  const RecordHooks &hooks_;
   std::map<cudaStream_t, uint32_t> waited_; ///< The collectives that a stream has waited for.
 };
 
@@ -167,15 +168,10 @@ Status BranchStreams::enqueue(const std::vector<BoundRecord> &records, OpProvide
   BranchedRun::Collectives collectives{collectives_.get(), operands_.get(), {}};
   for (const CudaEvent &ended : ended_)
     collectives.ended.push_back(ended.get());
-  BranchedRun run(provider, stream, begun_.get(), std::move(sides), std::move(collectives));
+  BranchedRun run(provider, stream, begun_.get(), std::move(sides), std::move(collectives), hooks);
   const auto enqueueAllOf = [&]() -> Status {
     for (size_t i = 0; i < records.size(); ++i) {
-      const auto before = [&](cudaStream_t on) {
-        return hooks.before ? hooks.before(i, on) : Status::ok();
-      };
-      CGC_ASSIGN_OR_RETURN(const cudaStream_t on, run.add(records[i], before));
-      if (hooks.after)
-        CGC_TRY(hooks.after(i, on));
+      CGC_TRY(run.add(i, records[i]));
     }
     return Status::ok();
   };
