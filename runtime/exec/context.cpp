@@ -38,6 +38,7 @@ Context::Impl::~Impl() {
     arena->synchronize();
   if (stream)
     (void)cudaStreamSynchronize(stream.get());
+  staging.reset();
   buckets.clear();
   stateBuffers.clear();
   arena.reset();
@@ -69,6 +70,8 @@ Status Context::Impl::create() {
                          "buckets are captured when the context is created"};
   CGC_TRY(createArena());
   CGC_TRY(createStates());
+  if (device == DeviceKind::Cuda && options.copyAheadBytes > 0)
+    CGC_TRY(createStaging());
   for (const Entry &entry : plan.entries)
     buckets.emplace_back(entry.buckets.size());
   if (options.capture == CaptureTime::AtCreation)
@@ -99,6 +102,18 @@ Status Context::Impl::createArena() {
     counted.workspace = bytes.workspace;
   }
   engine.account->add(counted);
+  return Status::ok();
+}
+
+Status Context::Impl::createStaging() {
+  const uint64_t bytes = InputStaging::bytesFor(engine.plan.data(), options.copyAheadBytes);
+  if (bytes == 0)
+    return Status::ok();
+  CGC_TRY(engine.memory().reserve(bytes));
+  reserved += bytes;
+  CGC_ASSIGN_OR_RETURN(staging, InputStaging::create(bytes, options.copyAheadBytes));
+  counted.io += bytes;
+  engine.account->add({.io = bytes});
   return Status::ok();
 }
 

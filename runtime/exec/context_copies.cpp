@@ -104,6 +104,8 @@ bool Context::Impl::findWanted(const BucketCall &call) const {
   const auto &[bound, bucket, rows, inputs, outputs] = call;
   bound.wanted = bound.patch->own();
   const auto find = [&](const IoTensor &tensor, const TensorView &view, std::byte *&wanted) {
+    if (staging && staging->has(view))
+      return; // The inputs of the next run come to the same place.
     if (std::byte *const address = addressInPlace(tensor, rows, view))
       wanted = address;
   };
@@ -119,7 +121,7 @@ Status Context::Impl::copyInputs(const BucketCall &call, const IoAddresses &at, 
     if (at.empty() || at[i] == call.bound.memory.inputs[i].data())
       if (Status copied = copyIn(call, i, on); !copied.isOk())
         return copied.withContext("input '" + call.bucket.inputs[i].name + "'");
-  return Status::ok();
+  return staging ? staging->end(on) : Status::ok();
 }
 
 Result<bool> Context::Impl::enqueueChecks(const BucketCall &call, const IoAddresses &at,

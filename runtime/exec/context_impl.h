@@ -8,6 +8,7 @@
 #include "runtime/exec/engine_impl.h"
 #include "runtime/exec/executors.h"
 #include "runtime/exec/index_checks.h"
+#include "runtime/exec/input_staging.h"
 #include "runtime/exec/row_range.h"
 #include "runtime/exec/split_executor.h"
 
@@ -71,6 +72,7 @@ struct Context::Impl {
   uint32_t parallelBranches() const;
   /// Adds a note if the plan was tuned on another GPU.
   void noteOtherGpu();
+  Status createStaging();
   /// Allocates the states; createBucket() binds their addresses.
   Status createStates();
   /// Gives each state its first value.
@@ -187,6 +189,7 @@ struct Context::Impl {
   std::vector<std::byte *> states;         ///< The address of each state.
   CudaStream stream;      ///< For warm-up, capture, and runs without a caller's stream.
   BranchStreams branches; ///< For warm-up and capture of parallel branches.
+  std::unique_ptr<InputStaging> staging; ///< Null unless ContextOptions::copyAheadBytes.
   /// [entry][bucket]; null until prepare().
   std::vector<std::vector<std::unique_ptr<BoundBucket>>> buckets;
   std::vector<std::string> notes;

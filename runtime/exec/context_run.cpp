@@ -98,13 +98,23 @@ Status Context::Impl::runBuckets(size_t entry, std::span<const BucketRun> runs,
                                  std::span<const TensorView> outputs, cudaStream_t callers) {
   const cudaStream_t on = callers ? callers : stream.get();
   const std::vector<Bucket> &of = engine.plan.data().entries[entry].buckets;
+  std::vector<TensorView> staged;
+  if (staging && runs.size() == 1 && !runs[0].rows) {
+    CGC_ASSIGN_OR_RETURN(staged, staging->begin(of[runs[0].bucket], inputs));
+    inputs = staged;
+  }
   const auto enqueue = [&]() -> Status {
+    if (staging)
+      CGC_TRY(staging->waitOn(on));
     for (const BucketRun &run : runs)
       CGC_TRY(enqueueBucket(
           {*buckets[entry][run.bucket], of[run.bucket], run.rows, inputs, outputs}, on));
     return Status::ok();
   };
-  CGC_TRY(inTurn(on, std::ref(enqueue)));
+  const Status enqueued = inTurn(on, std::ref(enqueue));
+  if (!enqueued.isOk() && staging)
+    staging->abandon();
+  CGC_TRY(enqueued);
   if (callers || device == DeviceKind::Cpu)
     return Status::ok();
   CGC_TRY(CGC_CUDA(cudaStreamSynchronize(on), "the run failed"));

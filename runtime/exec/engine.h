@@ -136,6 +136,10 @@ struct ContextOptions {
   /// microseconds for each kernel at inputs and outputs. Each run of a split batch is a set of its
   /// own. 0: device tensors are copied.
   size_t addressSets = 4;
+  /// Host inputs of at least so many bytes are copied to the GPU while the run before is on it, and
+  /// from there to where the run reads them, for which the context takes their bytes once more. For
+  /// runs that follow each other without a wait. 0: the copy follows the run before.
+  uint64_t copyAheadBytes = 0;
   /// An arena of the context's own even if the engine has a memory pool. For a context whose graphs
   /// are launched by the caller, which the pool cannot put in order (Context::graph).
   bool ownArena = false;

@@ -40,7 +40,7 @@ struct TrainerWords {
 
 struct TrainerOptions {
   EngineOptions engine = {};
-  ContextOptions context = {};
+  ContextOptions context = {.copyAheadBytes = 1 << 20};
   /// The ranks that train together, each with a trainer of its own (EngineOptions::communicator).
   /// All of them have to make the same calls in the same order, but for read(), poll(), wait() and
   /// evaluate(). Null: the trainer is alone.

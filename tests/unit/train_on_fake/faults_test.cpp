@@ -52,6 +52,44 @@ TEST_F(TrainerFaults, StepsAndControlValuesDoNotWait) {
   EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
 }
 
+/// Batches on the host go through device memory, beside the step before.
+TEST_F(TrainerFaults, CopiesTheNextBatchBesideAStep) {
+  for (const uint64_t aheadBytes : {uint64_t(1), uint64_t(kTrained) * sizeof(float) + 1}) {
+    Result<Trainer> trainer =
+        create({.context = {.copyAheadBytes = aheadBytes}, .stepsInFlight = 8});
+    ASSERT_TRUE(trainer.isOk()) << trainer.status().message();
+    const bool isAhead = aheadBytes == 1;
+    // A batch for each step, which stays as it is until the steps are done.
+    std::vector<float *> batches(8);
+    TrainedModel model;
+    fake_cuda::clearCalls();
+    for (int i = 0; i < 8; ++i) {
+      ASSERT_EQ(cudaMallocHost(reinterpret_cast<void **>(&batches[i]), kTrained * sizeof(float)),
+                cudaSuccess);
+      std::ranges::copy(batch(i), batches[i]);
+      const TensorView x{batches[i], DType::F32, DeviceKind::Cpu, kParameterSizes, {}};
+      ASSERT_TRUE(trainer->step({&x, 1}).isOk());
+      model.step(batch(i));
+    }
+    EXPECT_EQ(fake_cuda::callCounts().waits, 0u);
+    // From the host on a stream of their own, then on the device.
+    EXPECT_EQ(std::ranges::count(fake_cuda::calls(), "cudaMemcpyAsync", &fake_cuda::Call::function),
+              8 * (isAhead ? 3 : 2)); // One is the loss.
+    ASSERT_TRUE(trainer->wait().isOk());
+    expectStates(*trainer, model);
+    // A step that cannot be enqueued, and one after that.
+    fake_cuda::failCall("cudaGraphLaunch", 1, cudaErrorMemoryAllocation);
+    EXPECT_FALSE(step(*trainer, batch(8)).isOk());
+    ASSERT_TRUE(trainer->reset().isOk());
+    ASSERT_TRUE(step(*trainer, batch(0)).isOk());
+    model = {};
+    model.step(batch(0));
+    expectStates(*trainer, model);
+    for (float *const memory : batches)
+      EXPECT_EQ(cudaFreeHost(memory), cudaSuccess);
+  }
+}
+
 /// The pinned memory of one control value serves larger ones, too.
 TEST_F(TrainerFaults, ControlValuesOfAnySizeReuseMemory) {
   SamplePlan sample = trainingPlan(kTestDevice);
