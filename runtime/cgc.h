@@ -366,8 +366,47 @@ typedef struct cgc_memory_report {
 CGC_C_API cgc_code cgc_session_get_memory(const cgc_session *session, cgc_memory_report *report,
                                           cgc_error **error);
 
-/* A training plan on one device, with its states (docs/training.md). One thread at a time may use a
- * trainer; a second one gets CGC_USAGE. */
+/* The ranks of a distributed training, one process each, joined by NCCL (docs/training.md). */
+typedef struct cgc_communicator cgc_communicator;
+
+/* NCCL's ncclUniqueId. One rank makes it, and all ranks need it. This structure never changes. */
+typedef struct cgc_communicator_id {
+  uint8_t bytes[128];
+} cgc_communicator_id;
+
+/* Paths that are null or empty have the defaults of docs/deployment.md. */
+typedef struct cgc_communicator_options {
+  size_t struct_size;
+  int32_t rank;   /* Of this process, from 0. */
+  int32_t ranks;  /* Of the communicator. 0: 1. */
+  int32_t device; /* The GPU of this rank, by index; -1 for CGC_REFERENCE, of which NCCL itself runs
+                     no collectives: for tests. */
+  const char *nccl_path; /* libnccl.so.2 or its folder. */
+  int64_t timeout_ms;    /* How long a call waits for the other ranks. 0: 10 minutes. */
+} cgc_communicator_options;
+
+/* Makes an id by NCCL at `nccl_path`, as in cgc_communicator_options. The process that makes it
+ * must live until all ranks have joined. */
+CGC_C_API cgc_code cgc_communicator_make_id(const char *nccl_path, cgc_communicator_id *id,
+                                            cgc_error **error);
+/* Joins the communicator, and returns when all ranks have joined. After CGC_DEVICE the id is of no
+ * further use. */
+CGC_C_API cgc_code cgc_communicator_create(const cgc_communicator_id *id,
+                                           const cgc_communicator_options *options,
+                                           cgc_communicator **communicator, cgc_error **error);
+/* Leaves the communicator, which trainers that were created with it keep. */
+CGC_C_API void cgc_communicator_destroy(cgc_communicator *communicator);
+/* The rank of this process; -1 for a null handle. */
+CGC_C_API int32_t cgc_communicator_rank(const cgc_communicator *communicator);
+/* The number of ranks; 0 for a null handle. */
+CGC_C_API int32_t cgc_communicator_ranks(const cgc_communicator *communicator);
+/* Ends all collectives that this rank has enqueued, and refuses further ones with the message
+ * `why`. A rank that leaves for an error calls this before it destroys its trainer, so as not to
+ * wait for the others. */
+CGC_C_API void cgc_communicator_abort(cgc_communicator *communicator, const char *why);
+
+/* A training plan on one device, with its states, or one rank of several (docs/training.md). One
+ * thread at a time may use a trainer; a second one gets CGC_USAGE. */
 typedef struct cgc_trainer cgc_trainer;
 
 /* Paths that are null or empty have the defaults of docs/deployment.md. */
@@ -385,6 +424,10 @@ typedef struct cgc_trainer_options {
   size_t steps_in_flight; /* Steps that may be enqueued before the first of them is complete, and
                              results that wait for cgc_trainer_poll; 1024 at most. 0: 32. */
   const char *prefix;     /* What files leave out at the front of the names of states. */
+  const cgc_communicator *communicator; /* The ranks that train together, each with a trainer that
+                                           is given the same calls in the same order, but for read,
+                                           poll, wait and evaluate. Errors name the rank. Null: the
+                                           trainer is alone. */
 } cgc_trainer_options;
 
 /* A step that is complete: its number, from 1, and its loss. This structure never changes. */
@@ -438,7 +481,8 @@ CGC_C_API cgc_code cgc_trainer_write(cgc_trainer *trainer, const char *name,
                                      const cgc_tensor *tensor, cgc_error **error);
 
 /* Writes a checkpoint to the folder `folder`, whose former content is exchanged at once, and stays
- * if a trained parameter has a NaN or an infinity, which is CGC_FAILED. */
+ * if a trained parameter has a NaN or an infinity, which is CGC_FAILED. Of several ranks, rank 0
+ * writes. */
 CGC_C_API cgc_code cgc_trainer_save(cgc_trainer *trainer, const char *folder, cgc_error **error);
 /* Gives the states and the number of steps the values of a checkpoint. `any_plan`, if not 0, also
  * takes that of another plan with the same states. */

@@ -26,8 +26,12 @@ struct cgc_session {
 struct cgc_reservation {
   cgc::Reservation reservation;
 };
+struct cgc_communicator {
+  std::shared_ptr<cgc::Communicator> communicator;
+};
 struct cgc_trainer {
   cgc::Trainer trainer;
+  std::string rank;                    ///< Before its errors: "rank 1"; empty if it is alone.
   std::deque<cgc_step_result> results; ///< Those that the caller had no room for.
 };
 

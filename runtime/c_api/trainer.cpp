@@ -24,16 +24,37 @@ Result<TrainerOptions> optionsOf(const cgc_trainer_options *given) {
   options.context.threads = o.threads;
   options.stepsInFlight = orDefault(o.steps_in_flight, options.stepsInFlight);
   options.prefix = text(o.prefix);
+  if (o.communicator)
+    options.communicator = o.communicator->communicator;
   options.words = {"any_plan", "cgc_trainer_load_model", "another cgc_trainer_options::prefix"};
   return options;
+}
+
+/// "rank 1"; empty without other ranks.
+std::string rankText(const Communicator *communicator) {
+  return communicator && communicator->ranks() > 1 ? "rank " + std::to_string(communicator->rank())
+                                                   : "";
+}
+
+/// The status of a trainer, whose errors name its rank.
+Status ofRank(const std::string &rank, const Status &status) {
+  return rank.empty() ? status : status.withContext(rank);
+}
+
+/// Runs `body` for a call of a trainer.
+template <class Body>
+cgc_code callTrainer(const cgc_trainer *trainer, cgc_error **error, const Body &body) {
+  return call(error, [&]() -> Status {
+    CGC_TRY(require(trainer, "trainer"));
+    return ofRank(trainer->rank, body());
+  });
 }
 
 /// Runs `body`, which takes the view of `tensor`, for a call that names a state.
 template <class Body>
 cgc_code withState(const cgc_trainer *trainer, const char *name, const cgc_tensor *tensor,
                    cgc_error **error, const Body &body) {
-  return call(error, [&]() -> Status {
-    CGC_TRY(require(trainer, "trainer"));
+  return callTrainer(trainer, error, [&]() -> Status {
     CGC_TRY(require(name, "name"));
     Views views;
     CGC_TRY(views.assign(tensor, 1, "tensor"));
@@ -49,8 +70,10 @@ cgc_code cgc_trainer_create(const cgc_plan *plan, const cgc_trainer_options *opt
     CGC_TRY(require(plan, "plan"));
     CGC_TRY(require(trainer, "trainer"));
     CGC_ASSIGN_OR_RETURN(TrainerOptions converted, optionsOf(options));
-    CGC_ASSIGN_OR_RETURN(Trainer created, Trainer::create(plan->plan, std::move(converted)));
-    *trainer = new cgc_trainer{std::move(created), {}};
+    const std::string rank = rankText(converted.communicator.get());
+    Result<Trainer> created = Trainer::create(plan->plan, std::move(converted));
+    CGC_TRY(ofRank(rank, created.status()));
+    *trainer = new cgc_trainer{*std::move(created), rank, {}};
     return Status::ok();
   });
 }
@@ -61,8 +84,7 @@ void cgc_trainer_destroy(cgc_trainer *trainer) {
 
 cgc_code cgc_trainer_step(cgc_trainer *trainer, const cgc_tensor *inputs, size_t input_count,
                           void *stream, cgc_error **error) {
-  return call(error, [&]() -> Status {
-    CGC_TRY(require(trainer, "trainer"));
+  return callTrainer(trainer, error, [&]() -> Status {
     Views in;
     CGC_TRY(in.assign(inputs, input_count, "inputs"));
     return trainer->trainer.step(in.views(), stream);
@@ -71,8 +93,7 @@ cgc_code cgc_trainer_step(cgc_trainer *trainer, const cgc_tensor *inputs, size_t
 
 cgc_code cgc_trainer_accumulate(cgc_trainer *trainer, const cgc_tensor *inputs, size_t input_count,
                                 void *stream, cgc_error **error) {
-  return call(error, [&]() -> Status {
-    CGC_TRY(require(trainer, "trainer"));
+  return callTrainer(trainer, error, [&]() -> Status {
     Views in;
     CGC_TRY(in.assign(inputs, input_count, "inputs"));
     return trainer->trainer.accumulate(in.views(), stream);
@@ -80,16 +101,12 @@ cgc_code cgc_trainer_accumulate(cgc_trainer *trainer, const cgc_tensor *inputs, 
 }
 
 cgc_code cgc_trainer_update(cgc_trainer *trainer, void *stream, cgc_error **error) {
-  return call(error, [&]() -> Status {
-    CGC_TRY(require(trainer, "trainer"));
-    return trainer->trainer.update(stream);
-  });
+  return callTrainer(trainer, error, [&]() -> Status { return trainer->trainer.update(stream); });
 }
 
 cgc_code cgc_trainer_poll(cgc_trainer *trainer, cgc_step_result *results, size_t capacity,
                           size_t *count, cgc_error **error) {
-  return call(error, [&]() -> Status {
-    CGC_TRY(require(trainer, "trainer"));
+  return callTrainer(trainer, error, [&]() -> Status {
     CGC_TRY(require(count, "count"));
     if (capacity > 0)
       CGC_TRY(require(results, "results"));
@@ -107,17 +124,13 @@ cgc_code cgc_trainer_poll(cgc_trainer *trainer, cgc_step_result *results, size_t
 }
 
 cgc_code cgc_trainer_wait(cgc_trainer *trainer, cgc_error **error) {
-  return call(error, [&]() -> Status {
-    CGC_TRY(require(trainer, "trainer"));
-    return trainer->trainer.wait();
-  });
+  return callTrainer(trainer, error, [&]() -> Status { return trainer->trainer.wait(); });
 }
 
 cgc_code cgc_trainer_evaluate(cgc_trainer *trainer, const cgc_tensor *inputs, size_t input_count,
                               const cgc_tensor *outputs, size_t output_count, void *stream,
                               cgc_error **error) {
-  return call(error, [&]() -> Status {
-    CGC_TRY(require(trainer, "trainer"));
+  return callTrainer(trainer, error, [&]() -> Status {
     Views in, out;
     CGC_TRY(in.assign(inputs, input_count, "inputs"));
     CGC_TRY(out.assign(outputs, output_count, "outputs"));
@@ -127,8 +140,7 @@ cgc_code cgc_trainer_evaluate(cgc_trainer *trainer, const cgc_tensor *inputs, si
 
 cgc_code cgc_trainer_set(cgc_trainer *trainer, const char *name, const double *values, size_t count,
                          cgc_error **error) {
-  return call(error, [&]() -> Status {
-    CGC_TRY(require(trainer, "trainer"));
+  return callTrainer(trainer, error, [&]() -> Status {
     CGC_TRY(require(name, "name"));
     if (count > 0)
       CGC_TRY(require(values, "values"));
@@ -149,8 +161,7 @@ cgc_code cgc_trainer_write(cgc_trainer *trainer, const char *name, const cgc_ten
 }
 
 cgc_code cgc_trainer_save(cgc_trainer *trainer, const char *folder, cgc_error **error) {
-  return call(error, [&]() -> Status {
-    CGC_TRY(require(trainer, "trainer"));
+  return callTrainer(trainer, error, [&]() -> Status {
     CGC_TRY(require(folder, "folder"));
     return trainer->trainer.save(folder);
   });
@@ -158,8 +169,7 @@ cgc_code cgc_trainer_save(cgc_trainer *trainer, const char *folder, cgc_error **
 
 cgc_code cgc_trainer_load(cgc_trainer *trainer, const char *folder, int32_t any_plan,
                           cgc_error **error) {
-  return call(error, [&]() -> Status {
-    CGC_TRY(require(trainer, "trainer"));
+  return callTrainer(trainer, error, [&]() -> Status {
     CGC_TRY(require(folder, "folder"));
     CGC_TRY(trainer->trainer.load(folder, {.anyPlan = any_plan != 0}).status());
     trainer->results.clear();
@@ -168,16 +178,14 @@ cgc_code cgc_trainer_load(cgc_trainer *trainer, const char *folder, int32_t any_
 }
 
 cgc_code cgc_trainer_load_model(cgc_trainer *trainer, const char *path, cgc_error **error) {
-  return call(error, [&]() -> Status {
-    CGC_TRY(require(trainer, "trainer"));
+  return callTrainer(trainer, error, [&]() -> Status {
     CGC_TRY(require(path, "path"));
     return trainer->trainer.loadModel(path).status();
   });
 }
 
 cgc_code cgc_trainer_reset(cgc_trainer *trainer, cgc_error **error) {
-  return call(error, [&]() -> Status {
-    CGC_TRY(require(trainer, "trainer"));
+  return callTrainer(trainer, error, [&]() -> Status {
     CGC_TRY(trainer->trainer.reset());
     trainer->results.clear();
     return Status::ok();
@@ -198,8 +206,7 @@ uint64_t cgc_trainer_non_finite(const cgc_trainer *trainer) {
 
 cgc_code cgc_trainer_get_memory(const cgc_trainer *trainer, cgc_memory_report *report,
                                 cgc_error **error) {
-  return call(error, [&]() -> Status {
-    CGC_TRY(require(trainer, "trainer"));
+  return callTrainer(trainer, error, [&]() -> Status {
     const MemoryReport m = trainer->trainer.memory();
     return toCaller({0, m.weights, m.arenas, m.io, m.graphs, m.workspace, m.peak, m.states}, report,
                     "cgc_memory_report");

@@ -107,9 +107,14 @@ Status checkHostFunctions(const PlanData &plan, const Requirements &needs,
   return Status::ok();
 }
 
-/// Refuses another number of ranks than the plan's sizes are made for.
+/// Refuses another number of ranks than the plan's sizes are made for, and several ranks that would
+/// each run on its own.
 Status checkRanks(const Requirements &needs, const Communicator *communicator) {
   const int64_t ranks = communicator ? communicator->ranks() : 1;
+  if (ranks > 1 && !needs.nccl)
+    return {Code::Usage, "the plan has no collectives, and " + std::to_string(ranks) +
+                             " ranks run it; compile it with --data-parallel, or with --ranks " +
+                             std::to_string(ranks)};
   if (needs.ranks == 0 || needs.ranks == ranks)
     return Status::ok();
   return {Code::Usage, "the plan is made for " + std::to_string(needs.ranks) + " ranks, and " +

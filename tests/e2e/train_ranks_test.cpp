@@ -250,6 +250,16 @@ TEST_F(TrainRanks, StopTogetherWhenOneIsAskedTo) {
   EXPECT_TRUE(fs::exists(folder / "run/model.safetensors"));
 }
 
+TEST_F(TrainRanks, TrainFromC99) {
+  compile({"--data-parallel"});
+  compile({"--data-parallel", "--clip-norm", "1"}, "other.cgplan");
+  const Outcome outcome = runProgram({test::buildDir() / "bin/cgc_test_c_ranks", "step.cgplan",
+                                      "other.cgplan", test::buildDir() / "lib/test_nccl", "run"},
+                                     folder);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_TRUE(fs::exists(folder / "run/model.safetensors"));
+}
+
 TEST_F(TrainRanks, SeeANaNOfOneRank) {
   compile({"--data-parallel"});
   const std::string nan = "x=" + (trainingModels() / "nan.npy").string();
