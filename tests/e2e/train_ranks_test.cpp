@@ -198,6 +198,11 @@ TEST_F(TrainRanks, RefuseWhatDoesNotFit) {
   compile({"--data-parallel"});
   for (const Outcome &outcome : run(5, arguments({})))
     expectError(outcome, 2, {"--data has 64 samples", "5 ranks needs 80"});
+  for (const std::string &id : {std::string("12"), std::string(256, 'x')})
+    expectError(cgc({"train", "step.cgplan", "--data", x_, y_, "--communicator-id", id}), 2,
+                {"--communicator-id", "is no id; give 256 hexadecimal digits"});
+  for (const Outcome &outcome : run(2, arguments({"--communicator-id", std::string(256, '0')})))
+    expectError(outcome, 2, {"--rendezvous excludes --communicator-id"});
   const std::vector<Outcome> missing = run(2, [&](int rank) {
     return rank == 0 ? Rank{arguments({}, "step.cgplan", "2")} : Rank{{"--help"}};
   });

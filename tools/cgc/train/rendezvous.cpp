@@ -147,20 +147,6 @@ std::string hexOf(const CommunicatorId &id) {
   }
   return text;
 }
-std::optional<CommunicatorId> parseId(std::string_view text) {
-  CommunicatorId id;
-  if (text.size() != 2 * id.size())
-    return std::nullopt;
-  for (size_t i = 0; i < id.size(); ++i) {
-    unsigned byte = 0;
-    const char *const digits = text.data() + 2 * i;
-    const auto [end, error] = std::from_chars(digits, digits + 2, byte, 16);
-    if (error != std::errc() || end != digits + 2)
-      return std::nullopt;
-    id[i] = std::byte(byte);
-  }
-  return id;
-}
 
 /// What the file of a rank that lives contains: how processes of its host can look for it.
 std::string aliveText(const std::string &nonce) {
@@ -180,6 +166,21 @@ Status makeFolder(const std::string &path) {
 }
 
 } // namespace
+
+std::optional<CommunicatorId> parseId(std::string_view digits) {
+  CommunicatorId id;
+  if (digits.size() != 2 * id.size())
+    return std::nullopt;
+  for (size_t i = 0; i < id.size(); ++i) {
+    unsigned byte = 0;
+    const char *const begin = digits.data() + 2 * i;
+    const auto [end, error] = std::from_chars(begin, begin + 2, byte, 16);
+    if (error != std::errc() || end != begin + 2)
+      return std::nullopt;
+    id[i] = std::byte(byte);
+  }
+  return id;
+}
 
 Result<std::string> defaultRendezvousFolder(const RankEnvironment &environment) {
   const std::string next = "; name a folder that all ranks share, on a network file system if they "

@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace cgc::tool {
@@ -26,6 +27,9 @@ namespace cgc::tool {
 /// to be on one host or the launcher has no name for the run; the caller then has to name a folder
 /// that all ranks share. Failed if the folder cannot be made or belongs to somebody else.
 Result<std::string> defaultRendezvousFolder(const RankEnvironment &environment);
+
+/// The id of these hexadecimal digits; std::nullopt if they are none.
+std::optional<CommunicatorId> parseId(std::string_view digits);
 
 struct RendezvousOptions {
   /// On a file system that all ranks share. Created if it is missing, not used for one rank.

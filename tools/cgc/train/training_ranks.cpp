@@ -12,12 +12,24 @@
 namespace cgc::tool {
 
 void addRankOptions(CLI::App &command, RankFlags &flags) {
+  CLI::Option *const rendezvous =
+      command
+          .add_option(
+              "--rendezvous", flags.rendezvous,
+              "The folder in which ranks meet, on a file system that all of them share [for "
+              "ranks of one host: one below the folder for temporary files]")
+          ->type_name("DIR")
+          ->check(requireName);
   command
-      .add_option("--rendezvous", flags.rendezvous,
-                  "The folder in which ranks meet, on a file system that all of them share [for "
-                  "ranks of one host: one below the folder for temporary files]")
-      ->type_name("DIR")
-      ->check(requireName);
+      .add_option_function<std::string>(
+          "--communicator-id", [&flags](const std::string &digits) { flags.id = parseId(digits); },
+          "NCCL's id, which the ranks have exchanged, in place of a folder")
+      ->type_name("HEX")
+      ->check([](const std::string &digits) {
+        return parseId(digits) ? std::string()
+                               : "'" + digits + "' is no id; give 256 hexadecimal digits";
+      })
+      ->excludes(rendezvous);
   command
       .add_option("--timeout", flags.timeout,
                   "The seconds that a rank waits for the others before it fails")
@@ -59,13 +71,29 @@ Result<TrainingRanks> TrainingRanks::create(const PlanData &plan, const RankFlag
 Status TrainingRanks::join(int device) {
   if (ranks() == 1)
     return Status::ok();
+  const auto timeout = std::chrono::milliseconds(int64_t(flags_.timeout * 1000));
+  if (!flags_.id)
+    CGC_TRY(meet(timeout));
+  CGC_ASSIGN_OR_RETURN(communicator_, Communicator::create(*flags_.id, {.rank = rank(),
+                                                                        .ranks = ranks(),
+                                                                        .device = device,
+                                                                        .ncclPath = flags_.nccl,
+                                                                        .timeout = timeout}));
+  if (rendezvous_)
+    rendezvous_->watch([communicator = std::weak_ptr(communicator_)] {
+      if (const auto alive = communicator.lock())
+        alive->abort({Code::Device, "another rank has ended, which ends the training of all"});
+    });
+  return Status::ok();
+}
+
+Status TrainingRanks::meet(std::chrono::milliseconds timeout) {
   std::string folder = flags_.rendezvous;
   if (folder.empty()) {
     auto chosen = defaultRendezvousFolder(environment_);
     CGC_TRY(chosen.status().withContext("--rendezvous"));
     folder = *std::move(chosen);
   }
-  const auto timeout = std::chrono::milliseconds(int64_t(flags_.timeout * 1000));
   CGC_ASSIGN_OR_RETURN(rendezvous_,
                        Rendezvous::join({.folder = folder,
                                          .isTemporary = flags_.rendezvous.empty(),
@@ -73,16 +101,7 @@ Status TrainingRanks::join(int device) {
                                          .ranks = ranks(),
                                          .timeout = timeout},
                                         [&] { return Communicator::makeId(flags_.nccl); }));
-  CGC_ASSIGN_OR_RETURN(communicator_,
-                       Communicator::create(rendezvous_->id(), {.rank = rank(),
-                                                                .ranks = ranks(),
-                                                                .device = device,
-                                                                .ncclPath = flags_.nccl,
-                                                                .timeout = timeout}));
-  rendezvous_->watch([communicator = std::weak_ptr(communicator_)] {
-    if (const auto alive = communicator.lock())
-      alive->abort({Code::Device, "another rank has ended, which ends the training of all"});
-  });
+  flags_.id = rendezvous_->id();
   return Status::ok();
 }
 

@@ -6,7 +6,9 @@
 #include "tools/cgc/train/rank_environment.h"
 #include "tools/cgc/train/rendezvous.h"
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace CLI {
@@ -17,9 +19,10 @@ namespace cgc::tool {
 
 /// What a verb is told of ranks.
 struct RankFlags {
-  std::string rendezvous; ///< The folder in which ranks meet; empty: the default one.
-  std::string nccl;       ///< NCCL, or its folder; empty: where the loader finds it.
-  double timeout = 600;   ///< The seconds that a rank waits for the others.
+  std::string rendezvous;           ///< The folder in which ranks meet; empty: the default one.
+  std::optional<CommunicatorId> id; ///< That the ranks have exchanged; none: they meet in a folder.
+  std::string nccl;                 ///< NCCL, or its folder; empty: where the loader finds it.
+  double timeout = 600;             ///< The seconds that a rank waits for the others.
 };
 
 /// Adds --rendezvous, --timeout and --nccl; `flags` must outlive `command`.
@@ -56,9 +59,12 @@ public:
   Status explain(const Status &failure) const;
 
 private:
+  /// Exchanges the id in a folder.
+  Status meet(std::chrono::milliseconds timeout);
+
   RankFlags flags_;
   RankEnvironment environment_;
-  std::unique_ptr<Rendezvous> rendezvous_; // Outlives the communicator.
+  std::unique_ptr<Rendezvous> rendezvous_; // Outlives the communicator. Null without a folder.
   std::shared_ptr<Communicator> communicator_;
 };
 

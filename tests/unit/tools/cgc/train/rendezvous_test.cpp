@@ -36,6 +36,18 @@ Result<CommunicatorId> idOf(int run) {
   return id;
 }
 
+TEST(CommunicatorIds, AreHexadecimalDigits) {
+  std::string digits = "0a" + std::string(252, '0') + "fF";
+  CommunicatorId id = {};
+  id[0] = std::byte(0x0a);
+  id[127] = std::byte(0xff);
+  EXPECT_EQ(parseId(digits), id);
+  EXPECT_EQ(parseId(digits + "00"), std::nullopt);
+  EXPECT_EQ(parseId(digits.substr(2)), std::nullopt);
+  for (const char *wrong : {"0g", "-1", " 1", "1 "})
+    EXPECT_EQ(parseId(digits.replace(100, 2, wrong)), std::nullopt) << wrong;
+}
+
 using Joined = Result<std::unique_ptr<Rendezvous>>;
 Joined join(const TempFolder &folder, int rank, int ranks, milliseconds timeout = kLong,
             const Result<CommunicatorId> &id = idOf(1)) {
