@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 
 import numpy
 
-from . import _arrays, _cache, _compile, _export, _libraries, _optimizer, _runtime
+from . import _arrays, _cache, _compile, _export, _libraries, _optimizer, _ranks, _runtime
 from ._errors import UsageError
 from ._plan import NAMES, PlanShapes
 from ._session import EXECUTORS, check_dtype, choice, in_order, load_plan
 
 if TYPE_CHECKING:
     import torch
+    import torch.distributed as dist
 
 PathLike = Union[str, "os.PathLike[str]"]
 #: A factor on the learning rate for a number of steps that were made, as in torch.optim.lr_scheduler.LambdaLR.
@@ -31,8 +32,8 @@ def train(model: torch.nn.Module, inputs: Mapping[str, torch.Tensor] | Sequence[
           schedule: str | Schedule | None = None, clip_norm: float | None = None, clip_value: float | None = None,
           clamp: str | Mapping[str, Sequence[float]] | None = None, ema: float | None = None,
           autocast: Literal["bf16", "fp16"] | None = None, accumulate: int = 1, batch: int | Sequence[int] | None = None,
-          target: Literal["cuda", "cpu"] | None = None, output: PathLike | None = None, options: Sequence[str] = (),
-          **settings: Any) -> Trainer:
+          data_parallel: bool = False, ranks: int = 1, target: Literal["cuda", "cpu"] | None = None,
+          output: PathLike | None = None, options: Sequence[str] = (), **settings: Any) -> Trainer:
     """Compiles the training step of a module whose forward() returns the loss: forward and backward pass and optimizer.
 
     model: a module in training mode. Its parameters that require gradients are trained. It is not changed: sync() copies
@@ -51,6 +52,9 @@ def train(model: torch.nn.Module, inputs: Mapping[str, torch.Tensor] | Sequence[
     autocast: "bf16" or "fp16", with a loss scale.
     accumulate: the number of batches whose mean gradient makes a step.
     batch: the values of dimension 0 of all inputs to compile for [that of the examples].
+    data_parallel, ranks: those of `cgc compile`, for the ranks of a process_group (docs/training.md). With data_parallel, inputs
+        and batches are those of a rank, each with a loss of its own; with ranks=N, inputs are those of the whole step, of which a
+        rank is given the N-th part. All ranks call train() with the same, and with equal parameters.
     target: "cuda" or "cpu" [cpu where torch finds no GPU].
     output: a file for the plan, which Trainer() and `cgc train` read.
     options: further options of `cgc compile`, such as ["--recompute", "blocks"].
@@ -88,6 +92,10 @@ def train(model: torch.nn.Module, inputs: Mapping[str, torch.Tensor] | Sequence[
             command += [option, str(value)]
     if accumulate > 1:
         command.append("--accumulate")
+    if data_parallel:
+        command.append("--data-parallel")
+    if ranks != 1:
+        command += ["--ranks", str(_positive("ranks", ranks))]
     with tempfile.TemporaryDirectory(prefix="cgc-train-") as folder:
         exported, plan = _export.save(program, Path(folder, "forward.pt2")), Path(output or Path(folder, "step.cgplan"))
         _cache.compile_plan([exported], [_cache.digest(exported)], plan,
@@ -121,22 +129,37 @@ class Trainer:
 
     accumulate: as for train(); the plan is one with `cgc compile --accumulate`.
     schedule: a function, as for train().
-    device: the GPU [0].
-    executor, threads, memory_limit, op_libraries and *_path: those of load().
+    process_group: a process group of torch.distributed, such as dist.group.WORLD, of which each rank makes a trainer, with a
+        plan of data_parallel or ranks=N. It hands over an id; NCCL then joins the ranks. All of them make the same calls in the
+        same order. Rank 0 writes checkpoints.
+    timeout: the seconds that a rank waits for the others before it fails.
+    device: the GPU [0; with a process group torch.cuda.current_device()].
+    executor, threads, memory_limit, op_libraries and *_path: those of load(). nccl_path: libnccl.so.2 or its folder [that of the
+        package nvidia-nccl-cu13].
 
     One thread at a time may use a trainer. UsageError, before anything is enqueued, for a batch that does not fit, and for a
-    label or index out of range; the trainer goes on. Another error makes every later call fail until load() or reset().
+    label or index out of range; the trainer goes on. Another error makes every later call fail until load() or reset(), and needs
+    a new trainer if there are other ranks. Errors name the rank.
     """
 
     _model: Any = None  # What train() compiled.
 
-    def __init__(self, path: PathLike, *, accumulate: int = 1, schedule: Schedule | None = None, device: int = 0,
+    def __init__(self, path: PathLike, *, accumulate: int = 1, schedule: Schedule | None = None,
+                 process_group: dist.ProcessGroup | None = None, timeout: float = 600, device: int | None = None,
                  executor: str = "graph", threads: int = 0, memory_limit: int = 0, aten_path: PathLike = "",
-                 cublaslt_path: PathLike = "", reference_path: PathLike = "", op_libraries: Sequence[PathLike] = ()):
+                 cublaslt_path: PathLike = "", nccl_path: PathLike = "", reference_path: PathLike = "",
+                 op_libraries: Sequence[PathLike] = ()):
         plan = load_plan(path)
+        kind = choice("executor", executor, EXECUTORS)
+        device = _device(process_group) if device is None else operator.index(device)
+        communicator = None
+        if process_group is not None:
+            communicator = _ranks.join(process_group, -1 if executor == "reference" else device, os.fspath(nccl_path), timeout)
+        if communicator:
+            _ranks.leave_after_errors(self, communicator)
         with _libraries.naming_torch(plan.needs_libtorch):
             self._trainer = _runtime.Trainer(
-                plan, executor=choice("executor", executor, EXECUTORS), device=operator.index(device), threads=threads,
+                plan, communicator, executor=kind, device=device, threads=threads,
                 memory_limit=memory_limit, aten_path=os.fspath(aten_path),
                 cublaslt_path=os.fspath(cublaslt_path) or _libraries.cublaslt(), reference_path=os.fspath(reference_path),
                 op_libraries=[os.fspath(library) for library in op_libraries])
@@ -359,6 +382,14 @@ class Trainer:
         value = _arrays.new_numpy(shape, dtype, f"state '{state}'")
         self._trainer.read(state, _runtime.Tensor(value, f"state '{state}'", True))
         return value
+
+
+def _device(process_group: dist.ProcessGroup | None) -> int:
+    """The GPU of a trainer, if the caller names none."""
+    if process_group is None:
+        return 0
+    import torch
+    return torch.cuda.current_device() if torch.cuda.is_available() else 0
 
 
 def _positive(name: str, value: int) -> int:

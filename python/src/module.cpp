@@ -1,5 +1,6 @@
 // The extension module cgc._runtime: the C API of libcgc_runtime for Python. The package cgc wraps
 // it.
+#include "communicator.h"
 #include "raise.h"
 #include "session.h"
 #include "trainer.h"
@@ -64,8 +65,14 @@ NB_MODULE(_runtime, m) {
       .def("close", &Session::close)
       .def_prop_ro("closed", &Session::closed);
 
+  nb::class_<Communicator>(m, "Communicator")
+      .def(nb::init<const nb::bytes &, const nb::kwargs &>(), "id"_a, "options"_a)
+      .def_static("make_id", &Communicator::makeId, "nccl_path"_a)
+      .def("abort", &Communicator::abort, "why"_a);
+
   nb::class_<Trainer>(m, "Trainer")
-      .def(nb::init<const Plan &, const nb::kwargs &>(), "plan"_a, "options"_a)
+      .def(nb::init<const Plan &, const Communicator *, const nb::kwargs &>(), "plan"_a,
+           "communicator"_a.none(), "options"_a)
       .def("step", &Trainer::step, "inputs"_a, "stream"_a)
       .def("accumulate", &Trainer::accumulate, "inputs"_a, "stream"_a)
       .def("update", &Trainer::update, "stream"_a)

@@ -18,8 +18,9 @@ void *streamOf(uintptr_t stream) {
 
 } // namespace
 
-Trainer::Trainer(const Plan &plan, const nb::kwargs &given) {
+Trainer::Trainer(const Plan &plan, const Communicator *communicator, const nb::kwargs &given) {
   cgc_trainer_options options = CGC_INIT(cgc_trainer_options);
+  options.communicator = communicator ? communicator->get() : nullptr;
   Options named(given);
   std::vector<const char *> opLibraries;
   takeShared(named, options, opLibraries);

@@ -2,6 +2,7 @@
 // C API.
 #pragma once
 
+#include "communicator.h"
 #include "plan.h"
 #include "tensor.h"
 
@@ -14,8 +15,9 @@ namespace cgc_python {
 /// Every member but the counters releases the GIL while the runtime works.
 class Trainer final {
 public:
-  /// `options` has members of cgc_trainer_options by name; those that it lacks have their defaults.
-  Trainer(const Plan &plan, const nanobind::kwargs &options);
+  /// `communicator` may be null. `options` has members of cgc_trainer_options by name; those that
+  /// it lacks have their defaults.
+  Trainer(const Plan &plan, const Communicator *communicator, const nanobind::kwargs &options);
   Trainer(const Trainer &) = delete;
   Trainer &operator=(const Trainer &) = delete;
   /// Waits for the steps that are enqueued.

@@ -30,6 +30,9 @@ NEAREST = [
     ("cgc search pictures/", "search_once pictures/ --executor reference --no-browser --port 0", "ends when the page is served"),
     ("cgc embed ", "cgc embed --executor reference ", "needs a GPU"),
     ("cgc train mlp2.cgplan", "cgc train --executor reference --nccl build/release/lib/test_nccl mlp2.cgplan", "needs two GPUs"),
+    ('torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))\ndist.init_process_group("nccl")', 'dist.init_process_group("gloo")', "needs two GPUs"),
+    ("process_group=dist.group.WORLD)", 'process_group=dist.group.WORLD, target="cuda", executor="reference", nccl_path="build/release/lib/test_nccl")',
+     "needs two GPUs"),
     ('pretrained="laion2b_s34b_b79k"', 'pretrained="weights.safetensors"', "needs a network"),
 ]
 SMALL_MODEL = """{
@@ -191,9 +194,18 @@ def live(block):
            f"images = torch.randn(2, 3, 224, 224)\n{block}assert features.shape == (2, 32)\n")
 
 
+TRAINING = "import cgc\nimport torch\nfeatures, labels = torch.randn(4, 512), torch.arange(4)\nloader = [(features, labels)] * 3\n"
+
+
 def training(block):
-    python(f"import cgc\nimport torch\nfeatures, labels = torch.randn(4, 512), torch.arange(4)\nloader = [(features, labels)] * 3\n{block}"
-           "assert step.step_number == 3\n")
+    python(f"{TRAINING}{block}assert step.step_number == 3\n")
+
+
+def ranks(block):
+    """Runs the block on two ranks, after the module of the block before it."""
+    module = block_that_begins("class Classifier(torch.nn.Module):").split("\nmodel = ")[0]
+    Path("train.py").write_text(f"{TRAINING}{module}\n{block}assert step.step_number == 3\n")
+    shell("environment/bin/python -m torch.distributed.run --standalone --nproc-per-node 2 train.py", CGC_LIBTORCH=LIBTORCH)
 
 
 def step(block):
@@ -279,6 +291,7 @@ BLOCKS = {
     "build/release/bin/cgc compile mlp.pt -o mlp2.cgplan": shell,
     "class Step(torch.nn.Module):": step,
     "class Classifier(torch.nn.Module):": training,
+    "import os\nimport torch.distributed as dist": ranks,
     "#include \"runtime/train/trainer.h\"": cpp("train.cpp", TRAIN),
     "CGC_ASSIGN_OR_RETURN(cgc::Session session": cpp("serve.cpp", SERVE),
     "cgc::SessionOptions options;": cpp("call_host.cpp", CALL_HOST),

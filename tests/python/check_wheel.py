@@ -1,7 +1,7 @@
 """Builds the wheel against an installed cgc and tests it without torch, with it, with Ray, and with Triton, without a network:
 
-    check_wheel.py --folder FOLDER --part build|triton --prefix PREFIX
-    check_wheel.py --folder FOLDER --part torch|alone|ray
+    check_wheel.py --folder FOLDER --part build|torch|triton --prefix PREFIX
+    check_wheel.py --folder FOLDER --part alone|ray
 
 The Python that runs this has torch and the packages of scripts/dependencies.txt.
 """
@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 #: wheel, those of its extra `search`, and the tests'.
 PACKAGES = ("numpy", "nanobind-backend", "ftfy", "regex", "tokenizers", "pillow", "pyarrow", "tqdm", "starlette", "uvicorn", "pytest")
 #: The tests that need torch. All others run without.
-WITH_TORCH = tuple(HERE / f"test_{name}.py" for name in ("cache", "dynamo", "export", "fallback", "gpu", "module", "openclip", "preprocess", "resize", "torch",
+WITH_TORCH = tuple(HERE / f"test_{name}.py" for name in ("cache", "dynamo", "export", "fallback", "gpu", "module", "openclip", "preprocess", "ranks", "resize", "torch",
                                                         "train"))
 WITH_RAY = HERE / "test_ray.py"
 WITH_TRITON = HERE / "test_triton.py"
@@ -97,14 +97,15 @@ def build_all(prefix, folder):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", required=True, type=Path)
-    parser.add_argument("--prefix", type=Path, help="with --part build and triton")
+    parser.add_argument("--prefix", type=Path, help="with --part build, torch and triton")
     parser.add_argument("--part", required=True, choices=("build", "torch", "alone", "ray", "triton"))
     args = parser.parse_args()
     folder = args.folder.resolve()
     if args.part == "build":
         build_all(args.prefix.resolve(), folder)
     elif args.part == "torch":
-        pytest(sys.executable, folder, *WITH_TORCH, PYTHONPATH=str(folder / "site"))
+        pytest(sys.executable, folder, *WITH_TORCH, PYTHONPATH=str(folder / "site"),
+               CGC_TEST_NCCL=str(args.prefix.resolve().parents[1] / "lib" / "test_nccl"))
     elif args.part == "ray":
         pytest(HERE.parents[1] / ".venv-ray" / "bin" / "python", folder, WITH_RAY, PYTHONPATH=str(folder / "site"))
     elif args.part == "triton":
