@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import _commands
-from ._errors import error_of
+from . import _commands, _ranks
+from ._errors import Error, error_of
 
 #: The program. Its libraries lie beside it.
 PROGRAM = str(Path(__file__).with_name("cgc"))
@@ -17,13 +17,20 @@ PROGRAM = str(Path(__file__).with_name("cgc"))
 
 def main() -> None:
     """The console script `cgc`: runs a command of Python, or becomes the program."""
-    if sys.argv[1:] and sys.argv[1] in _commands.COMMANDS:
-        sys.exit(_commands.run(sys.argv[1], sys.argv[2:]))
-    if sys.argv[1:] in (["--help"], ["-h"]):
-        status = subprocess.run([PROGRAM, *sys.argv[1:]], env=environment()).returncode
+    arguments = sys.argv[1:]
+    if arguments and arguments[0] in _commands.COMMANDS:
+        sys.exit(_commands.run(arguments[0], arguments[1:]))
+    if arguments in (["--help"], ["-h"]):
+        status = subprocess.run([PROGRAM, *arguments], env=environment()).returncode
         print(f"\nOf the Python package: {', '.join(_commands.COMMANDS)}")
         sys.exit(status)
-    os.execve(PROGRAM, ["cgc", *sys.argv[1:]], environment())
+    if arguments[:1] == ["train"]:
+        try:
+            arguments += _ranks.train_options(arguments)
+        except Error as error:
+            print(f"cgc train: {error}", file=sys.stderr)
+            sys.exit(int(error.code))
+    os.execve(PROGRAM, ["cgc", *arguments], environment())
 
 
 def run(arguments: Sequence[str]) -> None:

@@ -1,12 +1,18 @@
 """The ranks of a distributed training: how they exchange the id of their communicator."""
 from __future__ import annotations
 
+import argparse
+import datetime
+import importlib.util
+import os
+import socket
 import sys
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from . import _libraries, _runtime
-from ._errors import Error, UsageError, error_of
+from ._errors import DeviceError, Error, UsageError, error_of
 
 #: What rank 0 hands over begins with this if it is an id, else with a digit.
 _ID = b"id "
@@ -34,6 +40,58 @@ def leave_after_errors(owner: Any, communicator: _runtime.Communicator) -> None:
         if getattr(sys, "last_value", None) is not None:
             communicator.abort(f"the process ends: {sys.last_value!r}")
     weakref.finalize(owner, leave)
+
+
+def train_options(arguments: Sequence[str]) -> list[str]:
+    """Options of `cgc train` besides these: NCCL of the installed package and, if torchrun has started ranks on several hosts
+    and no folder is named in which they meet, the id of their communicator."""
+    parser = argparse.ArgumentParser("cgc train", add_help=False, allow_abbrev=False)
+    parser.add_argument("--nccl")
+    parser.add_argument("--rendezvous")
+    parser.add_argument("--communicator-id")
+    parser.add_argument("--timeout", type=float, default=600)
+    given, _ = parser.parse_known_args(arguments)
+    nccl = given.nccl or _libraries.nccl()
+    options = ["--nccl", nccl] if nccl and not given.nccl else []
+    if not given.rendezvous and not given.communicator_id and _are_on_several_hosts() and importlib.util.find_spec("torch"):
+        options += ["--communicator-id", _exchange_id(nccl, given.timeout).hex()]
+    return options
+
+
+def _are_on_several_hosts() -> bool:
+    """Whether torchrun, or what sets its variables, has started ranks on several hosts."""
+    variables = ("RANK", "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
+    return all(map(os.environ.get, variables)) and os.environ["WORLD_SIZE"] != os.environ["LOCAL_WORLD_SIZE"]
+
+
+def _exchange_id(nccl_path: str, timeout: float) -> bytes:
+    """The id that rank 0 makes and hands over by a store of torch: that of torchrun, or one of its own."""
+    from torch.distributed import TCPStore
+    rank, host, port = os.environ["RANK"], os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    # A restart has another id.
+    key = "/".join(["cgc", *(os.environ.get(f"TORCHELASTIC_{name}", "") for name in ("RUN_ID", "RESTART_COUNT"))])
+
+    def store(is_master: bool = False) -> TCPStore:
+        return TCPStore(host, port, is_master=is_master, wait_for_workers=False, timeout=datetime.timedelta(seconds=timeout))
+    ours, childs = socket.socketpair()
+    # NCCL answers the ranks that join from the process that made the id. This one becomes the program, so that a child makes
+    # it, which lives as long as the program has the other end of the pair.
+    if rank == "0" and os.fork() == 0:
+        try:
+            ours.close()
+            kept = store(is_master=os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True")
+            kept.set(key, _make_id(nccl_path))
+            childs.recv(1)
+        finally:
+            os._exit(0)
+    childs.close()
+    os.set_inheritable(ours.detach(), True)
+    try:
+        made = store().get(key)
+    except RuntimeError as error:
+        raise DeviceError(f"rank {rank}: the ranks cannot meet at {host}:{port} ({str(error).splitlines()[0]}); start all of them "
+                          "with torchrun, or name a folder that they share with --rendezvous") from None
+    return _id_of(made)
 
 
 def _make_id(nccl_path: str) -> bytes:

@@ -1,4 +1,5 @@
-"""Training by several ranks: processes with a process group of torch."""
+"""Training by several ranks: processes with a process group of torch, and `python -m cgc train` under torchrun."""
+import json
 import os
 import subprocess
 import sys
@@ -180,3 +181,75 @@ def test_a_process_that_an_exception_ends_does_not_wait_for_the_others(tmp_path)
         except cgc.Error as error:
             assert str(error) == f"rank {rank}: the process ends: KeyError('its own reason')", error
     ''', tmp_path))
+
+
+@pytest.fixture(scope="module")
+def step(tmp_path_factory):
+    """A folder with a plan for ranks, and its data."""
+    folder = tmp_path_factory.mktemp("step")
+    exec(PROLOGUE, one := {"__name__": "one"})
+    data = one["batches"](8, rows=4)
+    one["train"](data[0], data_parallel=True, output=folder / "step.cgplan")
+    for index, name in enumerate("xy"):
+        numpy.save(folder / f"{name}.npy", torch.cat([batch[index] for batch in data]).numpy())
+    return folder
+
+
+TRAIN = ["-m", "cgc", "train", "step.cgplan", "--data", "x=x.npy", "y=y.npy", "--executor", "reference", "--nccl", NCCL, "--json",
+         "--log-every", "1", "--timeout", "60"]
+
+
+def torchrun(*options, **settings):
+    return subprocess.Popen([sys.executable, "-m", "torch.distributed.run", *map(str, options)], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, **settings)
+
+
+def losses_of(*processes):
+    outputs = [process.communicate(timeout=300) for process in processes]
+    for process, (_, errors) in zip(processes, outputs):
+        assert process.returncode == 0, errors
+    return [point["loss"] for point in json.loads("".join(output for output, _ in outputs))["losses"]]
+
+
+def test_torchrun_starts_the_program(step):
+    got = losses_of(torchrun("--standalone", "--nproc-per-node", 2, *TRAIN, "--steps", 4, cwd=step))
+    alone = subprocess.run([sys.executable, *TRAIN, "--steps", "4"], cwd=step, capture_output=True, text=True)
+    assert alone.returncode == 0, alone.stderr
+    assert len(got) == 4
+    assert got != [point["loss"] for point in json.loads(alone.stdout)["losses"]]
+
+
+def test_torchrun_on_several_hosts_needs_no_folder(step):
+    """Two agents of torchrun, as on two hosts."""
+    one_host = losses_of(torchrun("--standalone", "--nproc-per-node", 2, *TRAIN, "--steps", 4, cwd=step))
+    port = new_store().port
+    agents = [torchrun("--nnodes", 2, "--node-rank", node, "--nproc-per-node", 1, "--master-addr", "127.0.0.1", "--master-port", port,
+                       *TRAIN, "--steps", 4, cwd=step) for node in range(2)]
+    assert losses_of(*agents) == one_host
+
+
+#: As of torchrun, with each rank on a host of its own.
+ON_HOSTS = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "TORCHELASTIC_RUN_ID": "test"}
+
+
+def test_a_restart_on_several_hosts_has_another_id(step):
+    store = new_store()
+    for restart in ("0", "1"):
+        succeed(start(TRAIN, step, store=store, TORCHELASTIC_RESTART_COUNT=restart, **ON_HOSTS))
+    assert store.get("cgc/test/0") != store.get("cgc/test/1")
+
+
+def test_rank_0_has_a_store_without_that_of_torchrun(step):
+    port = str(new_store().port)  # Nobody listens there any more.
+    succeed(start(TRAIN, step, **{**ON_HOSTS, "TORCHELASTIC_USE_AGENT_STORE": "", "MASTER_PORT": port}))
+
+
+def test_the_error_of_rank_0_ends_the_ranks_of_several_hosts(step):
+    for status, _, errors in start([part if part != NCCL else "missing" for part in TRAIN], step, **ON_HOSTS):
+        assert status == cgc.Code.DEVICE and "cgc train: rank 0: several ranks need NCCL" in errors, errors
+
+
+def test_ranks_that_find_no_store_are_told(step):
+    port = str(new_store().port)
+    (_, (status, _, errors)) = start([*TRAIN, "--timeout", "1"], step, **{**ON_HOSTS, "MASTER_PORT": port})
+    assert status == cgc.Code.DEVICE and f"cgc train: rank 1: the ranks cannot meet at 127.0.0.1:{port} (" in errors, errors

@@ -1,0 +1,4 @@
+"""python -m cgc: the console script `cgc`, as for torchrun -m cgc."""
+from ._program import main
+
+main()
