@@ -166,7 +166,9 @@ TEST_P(CompareConverted, PassesForEveryEntry) {
       cgc({"compile", model, "-o", "plan.cgplan", "--input", conversion.image, "--input",
            "text=i64[2,16]", "--target", "cpu", "--precision", conversion.precision, "--json"});
   ASSERT_EQ(compiled.status, 0) << compiled.err;
-  for (const auto &entry : parseJson(compiled, "compile")["entries"]) {
+  const auto plan = parseJson(compiled, "compile");
+  ASSERT_FALSE(plan["entries"].empty());
+  for (const auto &entry : plan["entries"]) {
     const auto &bucket = entry["buckets"][0];
     for (const char *side : {"inputs", "outputs"})
       for (const auto &tensor : bucket[side])
@@ -286,7 +288,9 @@ TEST_P(CompareRange, AgreesWithFullPrecision) {
       compare.insert(compare.end(), {"--executor", "reference"});
     const Outcome outcome = cgc(compare);
     EXPECT_EQ(outcome.status, 0) << outcome.err << outcome.out;
-    for (const auto &output : parseJson(outcome, "compare")["outputs"]) {
+    const auto compared = parseJson(outcome, "compare");
+    ASSERT_FALSE(compared["outputs"].empty());
+    for (const auto &output : compared["outputs"]) {
       EXPECT_LE(output["relative_l2"], range.most) << output;
       EXPECT_LE(output["limit"], range.most) << output;
     }

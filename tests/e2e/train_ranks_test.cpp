@@ -48,6 +48,7 @@ protected:
             "MASTER_PORT=1",
             "TORCHELASTIC_RUN_ID=test",
             "TORCHELASTIC_RESTART_COUNT=0",
+            "OMP_NUM_THREADS=1",
             one.variable,
             test::buildDir() / "bin/cgc",
             "train",
@@ -78,9 +79,11 @@ protected:
   }
   static std::vector<double> losses(const Outcome &outcome) {
     EXPECT_EQ(outcome.status, 0) << outcome.err;
+    const auto json = parseJson(outcome, "train");
     std::vector<double> values;
-    for (const auto &point : parseJson(outcome, "train")["losses"])
+    for (const auto &point : json["losses"])
       values.push_back(point["loss"]);
+    EXPECT_FALSE(values.empty());
     return values;
   }
   /// The losses of one process on the whole batch.

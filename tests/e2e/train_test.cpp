@@ -433,7 +433,9 @@ TEST_F(Train, TheLossMayBeAnyOutput) {
   const Outcome trained = cgc({"train", "two.cgplan", "--data", "x=x.npy", "y=y.npy", "--steps",
                                "3", "--against", model, "--log-every", "1", "--json"});
   ASSERT_EQ(trained.status, 0) << trained.err;
-  for (const auto &point : parseJson(trained, "train")["losses"])
+  const auto compared = parseJson(trained, "train");
+  ASSERT_EQ(compared["losses"].size(), 3u);
+  for (const auto &point : compared["losses"])
     EXPECT_NEAR(point["loss"], double(point["libtorch_loss"]), 1e-4);
   // Of the whole data, which is also the batch of the next step.
   const Outcome validated =
