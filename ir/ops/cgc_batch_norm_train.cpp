@@ -61,39 +61,14 @@ Status backwardCgcBatchNormTrain(GradientBuilder &b) {
   return Status::ok();
 }
 
-/// In f32 for 16 bits. The normalized values are rounded before the residual is added.
 Result<Values> defineCgcBatchNormTrain(OpBuilder &b) {
   const TensorType &type = b.input("input")->tensor();
   const auto [sizes, others] = rules::channelsOf(type, b.args().boolean("channels_last"));
-  Value *x = b.widened(b.input("input"));
-  const DType dtype = x->tensor().dtype;
-  const auto wide = [&](llvm::StringRef name) {
-    Value *value = b.input(name);
-    return value ? b.to(value, dtype) : nullptr;
-  };
-  const auto broadcast = [&](Value *value) { return value ? b.reshape(value, sizes) : nullptr; };
-  const auto vector = [&](Value *value) { return b.reshape(value, {sizes.front()}); };
-  const rules::Statistics statistics = rules::statisticsOf(b, x, others, b.number("eps"));
-  Value *y = rules::normalized(b, x, statistics.mean, statistics.rstd);
-  Value *weight = broadcast(wide("weight")), *bias = broadcast(wide("bias"));
-  y = b.to(rules::affine(b, y, weight, bias), type.dtype);
-  if (Value *residual = b.input("residual"))
-    y = b.add(y, residual);
-  if (b.args().boolean("relu"))
-    y = b.call(OpKind::Relu, {y});
-  Value *mean = vector(statistics.mean), *variance = vector(statistics.variance);
-  Values values{y, mean, vector(statistics.rstd)};
   const int64_t count = type.numElements() / sizes.front();
   const double correction = static_cast<double>(count) / static_cast<double>(count - 1);
-  for (llvm::StringRef name : {"running_mean", "running_var"}) {
-    Value *running = wide(name);
-    if (!running)
-      continue;
-    Value *now = name == "running_mean" ? mean : b.mul(variance, correction);
-    Value *moved = b.call(OpKind::Lerp, {running, now, b.arg("momentum")});
-    values.push_back(b.to(moved, b.input(name)->tensor().dtype));
-  }
-  return values;
+  Value *x = b.widened(b.input("input"));
+  return rules::batchNormTrain(b, x, rules::statisticsOf(b, x, others, b.number("eps")),
+                               correction);
 }
 
 } // namespace

@@ -64,11 +64,15 @@ Dims rules::normalizedDims(const InferArgs &args) {
   return dims;
 }
 
+Value *rules::rstdOf(OpBuilder &b, Value *variance, double eps) {
+  return b.call(OpKind::Rsqrt, {b.add(variance, eps)});
+}
+
 rules::Statistics rules::statisticsOf(OpBuilder &b, Value *x, llvm::ArrayRef<int64_t> dims,
                                       double eps) {
   Value *mean = b.call(OpKind::Mean, {x, Arg::ints(dims), true});
   Value *variance = b.call(OpKind::Var, {x, Arg::ints(dims), 0, true});
-  return {mean, variance, b.call(OpKind::Rsqrt, {b.add(variance, eps)})};
+  return {mean, variance, rstdOf(b, variance, eps)};
 }
 
 Value *rules::normalized(OpBuilder &b, Value *x, Value *mean, Value *rstd) {
@@ -86,6 +90,36 @@ Value *rules::normalizedGradient(OpBuilder &b, Value *grad, Value *y, Value *rst
 Value *rules::affine(OpBuilder &b, Value *x, Value *weight, Value *bias) {
   x = weight ? b.mul(x, weight) : x;
   return bias ? b.add(x, bias) : x;
+}
+
+Values rules::batchNormTrain(OpBuilder &b, Value *x, const Statistics &statistics,
+                             const Arg &correction) {
+  const TensorType &type = b.input("input")->tensor();
+  const Dims sizes = channelsOf(type, b.args().boolean("channels_last")).sizes;
+  const auto wide = [&](llvm::StringRef name) {
+    Value *value = b.input(name);
+    return value ? b.to(value, x->tensor().dtype) : nullptr;
+  };
+  const auto broadcast = [&](Value *value) { return value ? b.reshape(value, sizes) : nullptr; };
+  const auto vector = [&](Value *value) { return b.reshape(value, {sizes.front()}); };
+  Value *y = normalized(b, x, statistics.mean, statistics.rstd);
+  Value *weight = broadcast(wide("weight")), *bias = broadcast(wide("bias"));
+  y = b.to(affine(b, y, weight, bias), type.dtype); // Rounded before the residual is added.
+  if (Value *residual = b.input("residual"))
+    y = b.add(y, residual);
+  if (b.args().boolean("relu"))
+    y = b.call(OpKind::Relu, {y});
+  Value *mean = vector(statistics.mean), *variance = vector(statistics.variance);
+  Values values{y, mean, vector(statistics.rstd)};
+  for (llvm::StringRef name : {"running_mean", "running_var"}) {
+    Value *running = wide(name);
+    if (!running)
+      continue;
+    Value *now = name == "running_mean" ? mean : b.mul(variance, correction);
+    Value *moved = b.call(OpKind::Lerp, {running, now, b.arg("momentum")});
+    values.push_back(b.to(moved, b.input(name)->tensor().dtype));
+  }
+  return values;
 }
 
 } // namespace cgc::ir

@@ -27,8 +27,10 @@ Dims normalizedDims(const InferArgs &args);
 struct Statistics {
   Value *mean;
   Value *variance; ///< Biased.
-  Value *rstd;     ///< 1 / sqrt(variance + eps).
+  Value *rstd;     ///< That of rstdOf().
 };
+/// 1 / sqrt(variance + eps).
+Value *rstdOf(OpBuilder &b, Value *variance, double eps);
 Statistics statisticsOf(OpBuilder &b, Value *x, llvm::ArrayRef<int64_t> dims, double eps);
 /// (x - mean) * rstd.
 Value *normalized(OpBuilder &b, Value *x, Value *mean, Value *rstd);
@@ -38,5 +40,9 @@ Value *normalizedGradient(OpBuilder &b, Value *grad, Value *y, Value *rstd,
                           llvm::ArrayRef<int64_t> dims);
 /// x * weight + bias. Both may be null.
 Value *affine(OpBuilder &b, Value *x, Value *weight, Value *bias);
+
+/// The results of a cgc.batch_norm_train, which `b` is for, by these statistics for its input `x`,
+/// in f32 for 16 bits. `correction` is the factor that makes the variance unbiased.
+Values batchNormTrain(OpBuilder &b, Value *x, const Statistics &statistics, const Arg &correction);
 
 } // namespace cgc::ir::rules
