@@ -10,7 +10,8 @@ namespace cgc::passes {
 
 /// Calls of cgc.all_reduce with one reduction are joined, in the order in which the graph computes
 /// their operands, until a bucket has `bytes` bytes. Each bucket is reduced as soon as its last
-/// operand is there, beside the rest of the backward pass.
+/// operand is there, beside the rest of the backward pass. Calls in the middle, such as those of
+/// synchronized statistics, have buckets of their own: what follows them would wait for gradients.
 struct JoinCollectivesPass {
   static constexpr const char *name = "join-collectives";
   /// Option: bytes, at least 1 (the default is 25 MiB, that of PyTorch's DistributedDataParallel).
@@ -30,6 +31,7 @@ using ir::Value;
 /// Calls that become one.
 struct Bucket {
   std::string reduction;
+  bool isInMiddle; ///< The calls stand before an operand of some other call.
   std::vector<Node *> calls;
   Node *last = nullptr; ///< The node of the last operand.
   uint64_t bytes = 0;
@@ -82,13 +84,16 @@ Result<Changed> JoinCollectivesPass::run(ir::Graph &graph, PassContext &) const 
                     [](const auto &a, const auto &b) { return a.second->isBefore(*b.second); });
   std::vector<Bucket> buckets;
   for (const auto &[call, last] : calls) {
+    const bool isInMiddle = call->isBefore(*calls.back().second);
     const std::string reduction = call->arg("reduction").as<std::string>();
     const auto open = llvm::find_if(buckets, [&](const Bucket &bucket) {
-      return bucket.reduction == reduction && bucket.bytes < bytes &&
+      return bucket.reduction == reduction && bucket.isInMiddle == isInMiddle &&
+             bucket.bytes < bytes &&
              // What a call of the bucket gives must not be what this one takes.
              llvm::none_of(bucket.calls, [&](const Node *one) { return one->isBefore(*last); });
     });
-    Bucket &bucket = open != buckets.end() ? *open : buckets.emplace_back(Bucket{reduction, {}});
+    Bucket &bucket =
+        open != buckets.end() ? *open : buckets.emplace_back(Bucket{reduction, isInMiddle, {}});
     bucket.calls.push_back(call);
     bucket.last = last;
     for (const Value &result : call->results())
