@@ -177,6 +177,10 @@ Result<Recipe> recipeOfTraining(const CompileOptions &options, const TrainOption
   if (train.accumulates && train.ranks)
     return Status(Code::Usage, "accumulation is over batches with losses of their own, and these "
                                "ranks have one loss: leave one of the two out");
+  if (train.synchronizesBatchNorm && (!train.isDataParallel || train.ranks))
+    return Status(Code::Usage,
+                  "batch norm is synchronized between ranks with batches of their own: "
+                  "compile for these, or leave batch norm as it is");
   Recipe recipe{.methods = {train.method}, .stages = {PipelineKind::Step, PipelineKind::Evaluate}};
   if (train.accumulates)
     recipe.stages = {PipelineKind::Step, PipelineKind::FirstGradient, PipelineKind::NextGradient,
@@ -189,7 +193,8 @@ Result<Recipe> recipeOfTraining(const CompileOptions &options, const TrainOption
                      .recompute = train.recompute,
                      .microBatches = train.microBatches,
                      .isDataParallel = isDataParallel,
-                     .ranks = train.ranks};
+                     .ranks = train.ranks,
+                     .synchronizesBatchNorm = train.synchronizesBatchNorm};
   recipe.step = TrainingStep{.method = train.method,
                              .loss = static_cast<uint32_t>(train.loss),
                              .autocast = train.autocast,

@@ -49,6 +49,9 @@ struct TrainOptions {
   /// The ranks, at least 2, that share each bucket's batch and its loss, each with its part of the
   /// rows. Implies isDataParallel. None: any number of ranks, each with a loss of its own.
   std::optional<uint64_t> ranks = {};
+  /// Batch norms in training mode take statistics of the batches of all ranks. Only for ranks with
+  /// batches of their own.
+  bool synchronizesBatchNorm = false;
 };
 
 struct CompileOptions {

@@ -32,6 +32,8 @@ constexpr Condition kDataParallel = {"with --data-parallel or --ranks",
                                      [](const Settings &s) { return s.isDataParallel; }};
 constexpr Condition kRanks = {"with --ranks",
                               [](const Settings &s) { return s.ranks.has_value(); }};
+constexpr Condition kSyncBatchNorm = {"with --sync-batch-norm",
+                                      [](const Settings &s) { return s.synchronizesBatchNorm; }};
 constexpr Condition kRecompute = {"with --recompute",
                                   [](const Settings &s) { return !s.recompute.empty(); }};
 
@@ -173,6 +175,8 @@ constexpr DefaultPass kTraining[] = {
      splitRanks},
     {"micro-batches", "before differentiate, which takes the gradients of the whole loss",
      kBackward, kGradCache, splitBatch},
+    {"synchronize-batch-norm", "before differentiate, which takes the gradients of its ops",
+     kBackward, kSyncBatchNorm},
     {"differentiate", "before weights could be folded", kBackward, kAlways, differentiate},
     {"accumulate", "between differentiate and optimize", kAccumulates, kAlways, accumulate},
     {"average-gradients", "before optimize, which takes the means", kUpdates, kDataParallel},
@@ -192,8 +196,7 @@ constexpr DefaultPass kTraining[] = {
     {"recompute", "lets the activations of one micro-batch be in memory at a time", kBackward,
      kGradCache, recomputeMicroBatches},
     {"dce", "erases what passes left without users", kAll},
-    {"join-collectives", "once it is known when each gradient is computed", kUpdates,
-     kDataParallel},
+    {"join-collectives", "once it is known when each gradient is computed", kAll, kDataParallel},
 };
 
 void addPasses(PassList &passes, llvm::ArrayRef<DefaultPass> table, const Settings &settings) {

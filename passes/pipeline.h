@@ -48,6 +48,7 @@ struct PipelineSettings {
   std::optional<uint64_t> microBatches = {};
   bool isDataParallel = false;        ///< Several ranks average their gradients.
   std::optional<uint64_t> ranks = {}; ///< That share a batch and its loss; none: each has its own.
+  bool synchronizesBatchNorm = false; ///< Its statistics are those of all ranks' batches.
 };
 
 /// Returns the default passes, in order.

@@ -61,10 +61,10 @@ lines() {
 lines runtime 40000
 lines triton 1250
 lines ir 20900
-lines passes 14500
+lines passes 14570
 lines backend 7350
 lines frontend 8300
-lines driver 1850
+lines driver 1860
 lines tuner 800
 lines support 600
 lines tools 13350

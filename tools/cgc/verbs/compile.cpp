@@ -57,7 +57,7 @@ struct CompileFlags {
   size_t loss = 0;
   std::optional<uint64_t> gradCache; ///< Micro-batches; none: the batch is not split.
   std::optional<uint64_t> ranks;     ///< That share a batch; none: each has its own.
-  bool keepGradients = false, accumulate = false, dataParallel = false;
+  bool keepGradients = false, accumulate = false, dataParallel = false, syncBatchNorm = false;
   bool noReuse = false, tune = false, requireNative = false, json = false;
   passes::InstrumentationOptions instrumentation;
 };
@@ -163,7 +163,8 @@ Result<driver::CompileOptions> compileOptionsOf(const CompileFlags &options) {
                                         options.accumulate,
                                         options.gradCache,
                                         options.dataParallel,
-                                        options.ranks};
+                                        options.ranks,
+                                        options.syncBatchNorm};
   }
   result.tf32 = options.precision == "tf32";
   result.reusesMemory = !options.noReuse;
@@ -393,7 +394,7 @@ void addTrainOptions(CLI::App &command, CompileFlags &options) {
   add("--ema", options.optimizer.ema,
       "Keep exponential moving averages of the parameters with this decay, such as 0.999", "DECAY");
   const auto addFlag = [&](const char *name, bool &value, const char *text) {
-    command.add_flag(name, value, text)->needs(train)->group(kGroup);
+    return command.add_flag(name, value, text)->needs(train)->group(kGroup);
   };
   addFlag("--keep-gradients", options.keepGradients, "Make the gradients outputs of step");
   addFlag("--accumulate", options.accumulate,
@@ -404,13 +405,17 @@ void addTrainOptions(CLI::App &command, CompileFlags &options) {
       "K")
       ->check(CLI::Range(uint64_t(2), kMaxMicroBatches))
       ->excludes("--accumulate");
-  addFlag(
+  CLI::Option *const dataParallel = addFlag(
       "--data-parallel", options.dataParallel,
       "Average gradients and loss over the ranks that run the plan, each on batches of its own");
   add("--ranks", options.ranks,
       "Share the batch between N ranks, with the loss over all samples as on one rank", "N")
       ->check(CLI::Range(uint64_t(2), uint64_t(kMaxRanks)))
       ->excludes("--accumulate");
+  addFlag("--sync-batch-norm", options.syncBatchNorm,
+          "Take the statistics of batch norm over the batches of all ranks, as SyncBatchNorm")
+      ->needs(dataParallel)
+      ->excludes("--ranks");
 }
 
 } // namespace
