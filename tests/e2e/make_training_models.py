@@ -22,6 +22,7 @@ def main():
     run(ROOT / "scripts/export_training_step.py", "--config", EXAMPLES / "shapes.json", "--batch", "64", "--out",
         folder / "shapes.pt")
     run(ROOT / "tests/e2e/bad_steps.py", folder)
+    run(ROOT / "tests/e2e/batch_norm_step.py", folder / "batch_norm.pt")
     random = numpy.random.default_rng(0)
     x = random.standard_normal((64, 32), numpy.float32)
     numpy.save(folder / "x.npy", x)

@@ -152,8 +152,8 @@ const fs::path &exportedModels() {
 const fs::path &trainingModels() {
   static const fs::path folder =
       madeBy("make_training_models.py", "training",
-             {"tests/e2e/bad_steps.py", "examples/training/mlp.py", "examples/training/shapes.py",
-              "examples/training/shapes.json"});
+             {"tests/e2e/bad_steps.py", "tests/e2e/batch_norm_step.py", "examples/training/mlp.py",
+              "examples/training/shapes.py", "examples/training/shapes.json"});
   return folder;
 }
 

@@ -12,8 +12,9 @@ namespace {
 
 class TrainRanks : public ScriptTest {
 protected:
-  void compile(std::vector<std::string> more, const std::string &plan = "step.cgplan") {
-    std::vector<std::string> arguments = {"compile",      trainingModels() / "mlp.pt",
+  void compile(std::vector<std::string> more, const std::string &plan = "step.cgplan",
+               const std::string &model = "mlp") {
+    std::vector<std::string> arguments = {"compile",      trainingModels() / (model + ".pt"),
                                           "-o",           plan,
                                           "--train",      "forward",
                                           "--input",      "x=f32[16,32]",
@@ -164,6 +165,46 @@ TEST_F(TrainRanks, AverageGradientsOfTheirOwnBatches) {
   expectNear(losses(run(2, arguments(kSteps))[0]), lossesOfOne("step.cgplan", twice));
 }
 
+TEST_F(TrainRanks, SynchronizeBatchNorm) {
+  const auto steps = [](const std::string &checkpoint) {
+    return std::vector<std::string>{"--steps",      "50",      "--log-every", "1",
+                                    "--shuffle",    "--seed",  "3",           "--json",
+                                    "--checkpoint", checkpoint};
+  };
+  // The largest difference of the running statistics of two checkpoints.
+  const auto difference = [&] {
+    const Outcome outcome = python(
+        {"-c", "from safetensors.numpy import load_file\n"
+               "one, other = (load_file(f'{run}/model.safetensors') for run in ('one', 'run'))\n"
+               "names = [name for name in one if '.running_' in name]\n"
+               "assert len(names) == 12\n"
+               "print(max(abs(one[name] - other[name]).max() for name in names))"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return std::stod(outcome.out);
+  };
+  compile({}, "one.cgplan", "batch_norm");
+  const std::vector<double> wanted = lossesOfOne("one.cgplan", steps("one"));
+  for (const int ranks : {2, 4}) {
+    compile({"--data-parallel", "--sync-batch-norm", "--batch", std::to_string(16 / ranks)},
+            "step.cgplan", "batch_norm");
+    expectNear(losses(run(ranks, arguments(steps("run")))[0]), wanted);
+    EXPECT_LT(difference(), 1e-5) << ranks << " ranks";
+  }
+  compile({"--data-parallel", "--batch", "8"}, "step.cgplan", "batch_norm");
+  const std::vector<double> local = losses(run(2, arguments(steps("run")))[0]);
+  EXPECT_GT(std::abs(local.back() - wanted.back()), 1e-2);
+  EXPECT_GT(difference(), 1e-2);
+}
+
+TEST_F(TrainRanks, SynchronizeBatchNormOfMicroBatches) {
+  std::vector<std::string> twice = kSteps;
+  twice.insert(twice.end(), {"--accumulate", "2"});
+  compile({"--accumulate"}, "one.cgplan", "batch_norm");
+  compile({"--accumulate", "--data-parallel", "--sync-batch-norm", "--batch", "8"}, "step.cgplan",
+          "batch_norm");
+  expectNear(losses(run(2, arguments(twice))[0]), lossesOfOne("one.cgplan", twice));
+}
+
 TEST_F(TrainRanks, GoOnFromACheckpointOfOtherRanks) {
   compile({"--data-parallel"});
   std::vector<Outcome> outcomes = run(2, arguments({"--steps", "2", "--checkpoint", "run"}));
@@ -218,6 +259,16 @@ TEST_F(TrainRanks, RefuseWhatDoesNotFit) {
       cgc({"compile", trainingModels() / "mlp.pt", "-o", "p", "--train", "forward", "--input",
            "x=f32[16,32]", "--input", "y=i64[16]", "--data-parallel", "--target", "cpu"}),
       2, {"several ranks train on GPUs"});
+  const auto synchronized = [&](std::vector<std::string> more) {
+    more.insert(more.begin(),
+                {"compile", trainingModels() / "mlp.pt", "-o", "p", "--train", "forward", "--input",
+                 "x=f32[16,32]", "--input", "y=i64[16]", "--quiet", "--sync-batch-norm"});
+    return cgc(more);
+  };
+  expectError(synchronized({"--data-parallel"}), 2,
+              {"no batch norm of the model takes statistics of the batch", "after train()"});
+  expectError(synchronized({}), 2, {"--sync-batch-norm requires --data-parallel"});
+  expectError(synchronized({"--ranks", "2"}), 2, {"--ranks excludes --sync-batch-norm"});
 }
 
 TEST_F(TrainRanks, EndWhenOneDiesAndKeepTheCheckpoint) {
