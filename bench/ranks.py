@@ -4,6 +4,11 @@ eager and captured as one CUDA graph, and cgc, in one run. Also compares the los
 whole batch, and kills a rank. One JSON object on stdout.
 
     bench/ranks.py --gpus 2 --pairs 64 --cgc build/release/bin/cgc
+    bench/ranks.py --gpus 2 --pairs 4 --model resnet18 --cpu
+
+The second one only compares the losses of ResNet-18 with those of one rank, with --sync-batch-norm and without. In f32 a relu
+whose input is 0 but for rounding lets the losses drift apart, as a change of the weights by 1e-7 does on one rank; in f64
+they agree. --cpu computes them by the reference executor and the stand-in for NCCL of the tests, without a GPU.
 
 The loss of DistributedDataParallel is open_clip's, with local_loss and gather_with_grad. All use bf16 and AdamW. With one
 GPU the peers do the same without other ranks, and cgc runs the plan of --data-parallel.
@@ -25,12 +30,20 @@ import training
 from gpu_time import milliseconds
 
 WARM_UPS, SAMPLES = 12, 30  # DistributedDataParallel needs 11 steps before a capture.
+DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.int64: "i64"}
 
 
 def clip(pairs):
     """The step of bench/training.py, with its inputs and optimizer."""
     torch.manual_seed(0)
     return training.clip(pairs)
+
+
+def resnet18(images, dtype):
+    import torchvision
+    torch.manual_seed(0)
+    inputs = {"image": torch.randn(images, 3, 32, 32).to(dtype), "label": torch.randint(0, 1000, (images,))}
+    return training.ClassifierStep(torchvision.models.resnet18().to(dtype).train()), inputs, "sgd,lr=0.01,momentum=0.9", None
 
 
 class GatheredStep(torch.nn.Module):
@@ -85,13 +98,13 @@ def torchrun(gpus, *command, **how):
 
 
 class Cgc:
-    """Plans and data in a folder."""
+    """Plans of a case on the whole batch, and data, in a folder."""
 
-    def __init__(self, cgc, folder, gpus, pairs):
-        self.cgc, self.folder, self.gpus = cgc, folder, gpus
-        step, inputs, self.optimizer, _ = clip(gpus * pairs)
+    def __init__(self, cgc, folder, gpus, case, cpu=False):
+        self.cgc, self.folder, self.gpus, self.cpu = cgc, folder, gpus, cpu
+        step, inputs, self.optimizer, _ = case
         torch.jit.trace(step, tuple(inputs.values()), check_trace=False).save(str(folder / "step.pt"))
-        self.inputs = [f"{name}={'f32' if value.dtype == torch.float32 else 'i64'}{list(value.shape)}".replace(" ", "")
+        self.inputs = [f"{name}={DTYPES[value.dtype]}{list(value.shape)}".replace(" ", "")
                        for name, value in inputs.items()]
         self.data = []
         for name, value in inputs.items():
@@ -107,11 +120,18 @@ class Cgc:
         return ["train", self.folder / plan, "--data", *self.data, "--steps", str(steps), "--json", "--quiet", *options]
 
     def train(self, gpus, plan, steps, *options):
-        command = [self.cgc, *self.arguments(plan, steps, *options)]
+        cpu = ["--executor", "reference", "--nccl", self.cgc.parents[1] / "lib/test_nccl"] if self.cpu else []
+        command = [self.cgc, *self.arguments(plan, steps, *options, *cpu)]
         run = torchrun(gpus, "--no-python", *command) if gpus > 1 else subprocess.run(command, stdout=subprocess.PIPE, text=True)
         if run.returncode != 0:
             sys.exit(f"cgc train exited with {run.returncode}")
         return json.loads(run.stdout)
+
+    def difference(self, plan):
+        """The largest difference of 50 losses from those of one rank."""
+        losses = [[point["loss"] for point in self.train(gpus, each, 50, "--log-every", "1")["losses"]]
+                  for gpus, each in ((1, "one.cgplan"), (self.gpus, plan))]
+        return max(abs(a - b) for a, b in zip(*losses, strict=True))
 
     def killed(self):
         """The seconds from the death of a rank to the end of the others, and whether the checkpoint goes on."""
@@ -129,18 +149,38 @@ class Cgc:
         return {"seconds": round(seconds, 1), "resumed_at_step": resumed["first_step"]}
 
 
+def normalized(args, dtype):
+    """The largest differences of losses from those of one rank."""
+    with tempfile.TemporaryDirectory() as folder:
+        cgc = Cgc(args.cgc.resolve(), Path(folder), args.gpus, resnet18(args.gpus * args.pairs, dtype), args.cpu)
+        cgc.compile("one.cgplan")
+        differences = {}
+        for name, *options in (("synchronized", "--sync-batch-norm"), ("local",)):
+            cgc.compile("ranks.cgplan", "--data-parallel", "--batch", str(args.pairs), *options)
+            differences[name] = cgc.difference("ranks.cgplan")
+    return differences
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gpus", type=int, default=2)
-    parser.add_argument("--pairs", type=int, default=64, help="pairs of a rank [64]")
+    parser.add_argument("--pairs", type=int, default=64, help="pairs or images of a rank [64]")
     parser.add_argument("--cgc", type=Path, default=training.ROOT / "build/release/bin/cgc")
+    parser.add_argument("--model", choices=("clip", "resnet18"), default="clip")
+    parser.add_argument("--cpu", action="store_true", help="compare the losses of resnet18 without a GPU")
     args = parser.parse_args()
+    if args.model == "resnet18":
+        result = {dtype: normalized(args, dtype) for dtype in (torch.float32, torch.float64)}
+        print(json.dumps({DTYPES[dtype]: differences for dtype, differences in result.items()}, indent=2))
+        return
+    if args.cpu:
+        parser.error("--cpu is for --model resnet18")
     result = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "gpus": args.gpus, "pairs": args.pairs}
     peers = torchrun(args.gpus, __file__, env={**os.environ, "PAIRS": str(args.pairs)})
     result["ddp"] = json.loads(peers.stdout) if peers.returncode == 0 else f"exited with {peers.returncode}"
     print(json.dumps(result), file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        cgc = Cgc(args.cgc, Path(folder), args.gpus, args.pairs)
+        cgc = Cgc(args.cgc, Path(folder), args.gpus, clip(args.gpus * args.pairs))
         many = ["--ranks", str(args.gpus)] if args.gpus > 1 else ["--data-parallel"]
         cgc.compile("ranks.cgplan", "--autocast", "bf16", *many)
         steps = 200
@@ -148,10 +188,8 @@ def main():
         print(json.dumps(result), file=sys.stderr, flush=True)
         if args.gpus > 1:
             cgc.compile("ranks_f32.cgplan", *many)
-            cgc.compile("one_f32.cgplan")
-            losses = [[point["loss"] for point in cgc.train(gpus, plan, 50, "--log-every", "1")["losses"]]
-                      for gpus, plan in ((1, "one_f32.cgplan"), (args.gpus, "ranks_f32.cgplan"))]
-            result["largest_loss_difference"] = max(abs(a - b) for a, b in zip(*losses))
+            cgc.compile("one.cgplan")
+            result["largest_loss_difference"] = cgc.difference("ranks_f32.cgplan")
             result["killed"] = cgc.killed()
     print(json.dumps(result, indent=2))
 
