@@ -7,6 +7,7 @@
 #include "backend/lowering.h"
 #include "backend/pointwise.h"
 #include "backend/row_statistics.h"
+#include "backend/schedule_collectives.h"
 #include "backend/time_model.h"
 #include "ir/decompose.h"
 #include "ir/op_def.h"
@@ -327,8 +328,11 @@ Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, LowerOptions op
     if (const uint32_t branches = largestBranch(made))
       compiled.branched.push_back({entry->name, entry->buckets.size() - 1, branches,
                                    made.arenaBytes, finished.serialArenaBytes});
-    made.expectedMicros =
-        estimateMicros(made, options.target, plan.gpu ? plan.gpu->multiprocessors : 0);
+    const int64_t multiprocessors = plan.gpu ? plan.gpu->multiprocessors : 0;
+    scheduleCollectives(made, [&](const LaunchRecord &record) {
+      return estimateMicros(record, made, options.target, multiprocessors);
+    });
+    made.expectedMicros = estimateMicros(made, options.target, multiprocessors);
   }
   CGC_TRY(checkOutputs(buckets, plan, diagnostics));
   plan.states = states.take();

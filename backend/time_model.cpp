@@ -100,10 +100,15 @@ double workOf(const LaunchRecord &record, const Bucket &bucket, DeviceKind targe
 
 } // namespace
 
+double estimateMicros(const LaunchRecord &record, const Bucket &bucket, DeviceKind target,
+                      int64_t multiprocessors) {
+  return (target == DeviceKind::Cuda ? kH200 : kCpu).launch +
+         workOf(record, bucket, target, multiprocessors);
+}
+
 double estimateMicros(const Bucket &bucket, DeviceKind target, int64_t multiprocessors) {
-  const double launch = (target == DeviceKind::Cuda ? kH200 : kCpu).launch;
   const auto microsOf = [&](const LaunchRecord &record) {
-    return launch + workOf(record, bucket, target, multiprocessors);
+    return estimateMicros(record, bucket, target, multiprocessors);
   };
   double micros = 0;
   for (const LaunchRecord &record : bucket.records)

@@ -5,6 +5,10 @@
 
 namespace cgc::backend {
 
+/// The estimated time of one record of `bucket` with its launch, as below.
+double estimateMicros(const LaunchRecord &record, const Bucket &bucket, DeviceKind target,
+                      int64_t multiprocessors);
+
 /// Returns the estimated time of one run of `bucket`, which is lowered for `target`, in
 /// microseconds: the sum over its records of a launch and of the larger of the time of its
 /// multiplications and that of the bytes that it reads and writes. For GEMM kernels of our own the

@@ -1,7 +1,6 @@
 // CollectiveOrder: what collectives wait for, and what waits for them.
 #include "runtime/exec/collective_order.h"
-#include "runtime/plan/collective_call.h"
-#include "tests/unit/runtime/sample_plan.h"
+#include "tests/unit/runtime/collective_records.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,27 +10,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-/// Tensor i is at 256 * i in the arena.
-Bucket bucketOf(std::vector<LaunchRecord> records) {
-  Bucket bucket;
-  for (uint32_t i = 0; i < 6; ++i)
-    bucket.tensors.push_back(dense(BufferKind::Arena, 0, uint64_t(256) * i, DType::F32, {4}));
-  bucket.records = std::move(records);
-  return bucket;
-}
-
-LaunchRecord writes(uint32_t to, uint32_t branch = 0) {
-  return {Memset{id(to), 0}, kNoLocation, branch};
-}
-LaunchRecord copies(uint32_t from, uint32_t to, uint32_t branch = 0) {
-  return {Memcpy{id(from), id(to)}, kNoLocation, branch};
-}
-LaunchRecord reduced(uint32_t from, uint32_t to) {
-  return {libraryCall(
-              CollectiveCall{CollectiveKind::AllReduce, Reduction::Sum, 0, {id(from)}, {id(to)}}),
-          kNoLocation, kCollectiveBranch};
-}
 
 std::vector<uint32_t> waits(std::vector<LaunchRecord> records) {
   return collectiveOrder(bucketOf(std::move(records))).waits;
