@@ -9,8 +9,40 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 
 namespace cgc::backend {
+namespace {
+
+/// Sorts neighbors of branch 0 that use no common memory by the collectives that they wait for, so
+/// that none waits for one behind the next one's.
+void sortReaders(Bucket &bucket) {
+  std::vector<RecordAccesses> collectives, accesses;
+  std::vector<size_t> waits;
+  for (size_t i = 0; i < bucket.records.size(); ++i) {
+    RecordAccesses own(bucket, bucket.records[i]);
+    size_t wait = collectives.size();
+    while (wait > 0 && !own.conflictsWith(collectives[wait - 1]))
+      --wait;
+    if (bucket.records[i].branch == kCollectiveBranch)
+      collectives.push_back(own);
+    for (size_t at = i; at > 0 && bucket.records[at - 1].branch == 0; --at)
+      if (accesses[at - 1].conflictsWith(own))
+        wait = std::max(wait, waits[at - 1]);
+    accesses.push_back(std::move(own));
+    waits.push_back(wait);
+    for (size_t at = i;
+         at > 0 && bucket.records[at].branch == 0 && bucket.records[at - 1].branch == 0 &&
+         waits[at - 1] > wait && !accesses[at - 1].conflictsWith(accesses[at]);
+         --at) {
+      std::swap(bucket.records[at - 1], bucket.records[at]);
+      std::swap(accesses[at - 1], accesses[at]);
+      std::swap(waits[at - 1], waits[at]);
+    }
+  }
+}
+
+} // namespace
 
 void scheduleCollectives(Bucket &bucket, const RecordMicros &micros) {
   if (collectivesBeside(bucket) == 0)
@@ -48,6 +80,7 @@ void scheduleCollectives(Bucket &bucket, const RecordMicros &micros) {
   for (const size_t i : order)
     sorted.push_back(std::move(bucket.records[i]));
   bucket.records = std::move(sorted);
+  sortReaders(bucket);
 }
 
 } // namespace cgc::backend

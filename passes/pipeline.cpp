@@ -197,6 +197,7 @@ constexpr DefaultPass kTraining[] = {
      kGradCache, recomputeMicroBatches},
     {"dce", "erases what passes left without users", kAll},
     {"join-collectives", "once it is known when each gradient is computed", kAll, kDataParallel},
+    {"split-updates", "once gradients are in buckets", kUpdates, kDataParallel},
 };
 
 void addPasses(PassList &passes, llvm::ArrayRef<DefaultPass> table, const Settings &settings) {

@@ -61,8 +61,8 @@ lines() {
 lines runtime 40400
 lines triton 1250
 lines ir 20900
-lines passes 14570
-lines backend 7350
+lines passes 14700
+lines backend 7420
 lines frontend 8300
 lines driver 1860
 lines tuner 800

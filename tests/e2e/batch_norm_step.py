@@ -1,5 +1,5 @@
 # Writes the step of a small residual network with several batch norms, on x.npy and y.npy, for tests/e2e:
-# batch_norm_step.py FILE
+# batch_norm_step.py FILE. Its activation is smooth: at 0, a relu turns rounding into another step.
 import sys
 
 import torch
@@ -10,12 +10,12 @@ from torch.nn import functional as F
 class Block(nn.Module):
     def __init__(self, inputs, outputs, stride):
         super().__init__()
-        self.first = nn.Sequential(nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU())
+        self.first = nn.Sequential(nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.SiLU())
         self.second = nn.Sequential(nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), nn.BatchNorm2d(outputs))
         self.skip = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
 
     def forward(self, x):
-        return F.relu(self.second(self.first(x)) + self.skip(x))
+        return F.silu(self.second(self.first(x)) + self.skip(x))
 
 
 class Step(nn.Module):

@@ -49,6 +49,18 @@ TEST(ScheduleCollectives, RecordsOfABranchAndBarriersKeepTheirOrder) {
       ElementsAre(1, 1, 0, 2, 4, 3));
 }
 
+TEST(ScheduleCollectives, ReadersOfTheFirstCollectiveComeFirst) {
+  EXPECT_THAT(scheduled({writes(0, 2), reduced(0, 0), writes(1, 1), reduced(1, 1), copies(0, 2),
+                         copies(1, 3), writes(4)},
+                        {{0, 5}}),
+              ElementsAre(1, 1, 0, 0, 4, 3, 2));
+  // One that takes what the other writes stays behind it.
+  EXPECT_THAT(scheduled({writes(0, 2), reduced(0, 0), writes(1, 1), reduced(1, 1), copies(0, 2),
+                         copies(2, 3), copies(1, 4)},
+                        {{0, 5}}),
+              ElementsAre(1, 1, 0, 0, 4, 2, 3));
+}
+
 TEST(ScheduleCollectives, WhatUsesItsMemoryKeepsItsSide) {
   // A reader of the result in a branch that is early, and one that has read what is overwritten.
   EXPECT_THAT(scheduled({writes(0, 2), reduced(0, 1), copies(1, 2, 1)}, {{0, 9}}),
