@@ -138,7 +138,7 @@ class Trainer:
         package nvidia-nccl-cu13].
 
     One thread at a time may use a trainer. UsageError, before anything is enqueued, for a batch that does not fit, and for a
-    label or index out of range; the trainer goes on. Another error makes every later call fail until load() or reset(), and needs
+    label or index out of range; without other ranks the trainer goes on. Another error makes every later call fail until load() or reset(), and needs
     a new trainer if there are other ranks. Errors name the rank.
     """
 

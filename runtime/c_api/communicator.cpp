@@ -53,5 +53,8 @@ int32_t cgc_communicator_ranks(const cgc_communicator *communicator) {
 
 void cgc_communicator_abort(cgc_communicator *communicator, const char *why) {
   if (communicator)
-    communicator->communicator->abort({Code::Failed, text(why)});
+    (void)call(nullptr, [&] {
+      communicator->communicator->abort({Code::Failed, text(why)});
+      return Status::ok();
+    });
 }

@@ -314,6 +314,9 @@ int Communicator::rank() const {
 int Communicator::ranks() const {
   return impl_->shared->options.ranks;
 }
+int Communicator::device() const {
+  return impl_->shared->options.device;
+}
 
 Status Communicator::Impl::gather(Communicator &communicator, std::span<const std::byte> mine,
                                   std::vector<std::byte> &all) {
@@ -435,12 +438,12 @@ Status Communicator::agree(std::span<const SharedFact> facts) {
   });
 }
 
-Result<bool> Communicator::anyOf(bool flag) {
-  return noThrow([&]() -> Result<bool> {
-    const auto own = std::byte(flag);
-    std::vector<std::byte> flags;
-    CGC_TRY(impl_->gather(*this, {&own, 1}, flags));
-    return std::ranges::find(flags, std::byte(1)) != flags.end();
+Result<uint8_t> Communicator::largest(uint8_t own) {
+  return noThrow([&]() -> Result<uint8_t> {
+    const auto mine = std::byte(own);
+    std::vector<std::byte> all;
+    CGC_TRY(impl_->gather(*this, {&mine, 1}, all));
+    return uint8_t(std::ranges::max(all));
   });
 }
 

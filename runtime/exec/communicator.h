@@ -60,15 +60,16 @@ public:
 
   int rank() const;
   int ranks() const;
+  int device() const; ///< CommunicatorOptions::device.
 
   /// Compares facts with the other ranks, which all call this with facts of the same names. Usage,
   /// naming the first fact that differs and the ranks with their values, if one does, on all ranks
   /// alike. Device if a rank does not answer within the timeout.
   Status agree(std::span<const SharedFact> facts);
 
-  /// Whether `flag` is set on a rank; all ranks make this call. Device if a rank does not answer
+  /// The largest number of all ranks, which all make this call. Device if a rank does not answer
   /// within the timeout.
-  Result<bool> anyOf(bool flag);
+  Result<uint8_t> largest(uint8_t own);
 
   /// The first failure: NCCL's asynchronous error, a call that NCCL refused, the timeout of a wait,
   /// or the reason of an abort(). Waits for nothing. After a failure the communicator is aborted.

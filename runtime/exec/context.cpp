@@ -3,6 +3,8 @@
 
 #include "runtime/base/no_throw.h"
 #include "runtime/exec/bucket_choice.h"
+#include "runtime/exec/communicator.h"
+#include "runtime/exec/requirements.h"
 #include "runtime/plan/branches.h"
 
 #include <algorithm>
@@ -77,7 +79,8 @@ Status Context::Impl::create() {
   if (options.capture == CaptureTime::AtCreation)
     for (size_t entry = 0; entry < buckets.size(); ++entry)
       for (size_t i = 0; i < buckets[entry].size(); ++i)
-        CGC_TRY(prepare(entry, i));
+        if (hasRanks(plan.entries[entry].buckets[i])) // Others of the plan can run.
+          CGC_TRY(prepare(entry, i));
   CGC_TRY(initializeStates()); // Behind the warm-up runs, which change states.
   // If there are notes, cuBLASLt's calls have already reported the other GPU.
   if (notes.empty())
@@ -139,12 +142,24 @@ uint32_t Context::Impl::parallelBranches() const {
   return largest;
 }
 
+bool Context::Impl::hasRanks(const Bucket &bucket) const {
+  return fitsRanks(bucket, engine.communicator ? engine.communicator->ranks() : 1);
+}
+
 Status Context::Impl::prepare(size_t entry, size_t bucket) {
   std::unique_ptr<BoundBucket> &bound = buckets[entry][bucket];
   if (bound)
     return Status::ok();
   const Entry &of = engine.plan.data().entries[entry];
   const std::string name = "entry '" + of.name + "', bucket " + std::to_string(bucket);
+  if (!hasRanks(of.buckets[bucket])) {
+    const std::string made = std::to_string(ranksOf(of.buckets[bucket]));
+    return {Code::Usage,
+            name + " is made for " + made + " ranks, and " +
+                (engine.communicator ? std::to_string(engine.communicator->ranks()) + " run it"
+                                     : "one runs it") +
+                "; start " + made + " ranks, or compile it for another number with --ranks"};
+  }
   auto prepared = std::make_unique<BoundBucket>();
   if (Status status = createBucket(of.buckets[bucket], *prepared); !status.isOk()) {
     if (stream)

@@ -66,6 +66,8 @@ struct Context::Impl {
   Status broadcastStates(Communicator &communicator);
   /// Whether the context captures records in parallel. Otherwise it runs them in order.
   bool runsBranches() const;
+  /// Whether the engine has as many ranks as sizes of the bucket are made for.
+  bool hasRanks(const Bucket &bucket) const;
   /// The most collectives of a bucket that it captures beside other records.
   size_t parallelCollectives() const;
   /// The largest branch that the context captures in parallel; 0 if it runs records in order.

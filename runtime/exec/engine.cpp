@@ -107,19 +107,22 @@ Status checkHostFunctions(const PlanData &plan, const Requirements &needs,
   return Status::ok();
 }
 
-/// Refuses another number of ranks than the plan's sizes are made for, and several ranks that would
-/// each run on its own.
-Status checkRanks(const Requirements &needs, const Communicator *communicator) {
-  const int64_t ranks = communicator ? communicator->ranks() : 1;
-  if (ranks > 1 && !needs.nccl)
-    return {Code::Usage, "the plan has no collectives, and " + std::to_string(ranks) +
-                             " ranks run it; compile it with --data-parallel, or with --ranks " +
-                             std::to_string(ranks)};
-  if (needs.ranks == 0 || needs.ranks == ranks)
+/// Refuses several ranks that would each run on its own, and a communicator of another device.
+/// `device` is -1 for the host.
+Status checkCommunicator(const Requirements &needs, const Communicator *communicator, int device) {
+  const auto nameOf = [](int of) {
+    return of < 0 ? std::string("the host") : "GPU " + std::to_string(of);
+  };
+  if (communicator && communicator->device() != device)
+    return {Code::Usage, "the communicator is of " + nameOf(communicator->device()) +
+                             ", and the engine of " + nameOf(device) +
+                             "; give both the same device"};
+  if (needs.nccl || !communicator || communicator->ranks() == 1)
     return Status::ok();
-  return {Code::Usage, "the plan is made for " + std::to_string(needs.ranks) + " ranks, and " +
-                           std::to_string(ranks) + (ranks == 1 ? " runs it" : " run it") +
-                           "; start as many ranks, or compile it for " + std::to_string(ranks)};
+  const std::string ranks = std::to_string(communicator->ranks());
+  return {Code::Usage, "the plan has no collectives, and " + ranks +
+                           " ranks run it; compile it with --data-parallel, or with --ranks " +
+                           ranks};
 }
 
 /// Refuses a pool of another device, and a second limit.
@@ -206,7 +209,7 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
     CGC_ASSIGN_OR_RETURN(impl->opLibraries, openOpLibraries(plan.data(), options.opLibraries));
     const Requirements needs = requirementsOf(plan.data());
     CGC_TRY(checkHostFunctions(plan.data(), needs, options.hostFunctions));
-    CGC_TRY(checkRanks(needs, options.communicator.get()));
+    CGC_TRY(checkCommunicator(needs, options.communicator.get(), onGpu ? options.device : -1));
     if (onGpu) {
       CGC_ASSIGN_OR_RETURN(impl->gpu, findGpu(options.device));
       CGC_TRY(checkGpu(impl->gpu, needs.kernelTraits));

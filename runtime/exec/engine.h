@@ -83,8 +83,8 @@ public:
   /// Opens the libraries that `plan` needs and uploads its weights. `plan` is borrowed and must
   /// outlive the engine. Device if there is no usable GPU or driver, the GPU cannot run the plan's
   /// kernels, or a library that the plan calls is missing. Usage if an op library is not given or
-  /// has another hash, if a host function is not given, if the plan is made for another
-  /// number of ranks than the communicator has, if there are several and it has no collectives, if
+  /// has another hash, if a host function is not given, if the communicator is of
+  /// another device, if it has several ranks and the plan no collectives, if
   /// the executor is Reference and the plan's target is cpu, or if `copyWeightsFrom` is of another
   /// plan or not on a GPU. Unsupported, naming the record, if the executor is Reference and the
   /// plan calls an op library. OutOfMemory with a memory breakdown, before anything is allocated,

@@ -57,7 +57,7 @@ Result<std::vector<TensorView>> InputStaging::begin(const Bucket &bucket,
     const uint64_t bytes = stagedBytes(bucket.inputs[i], smallest_);
     if (bytes == 0 || staged[i].device != DeviceKind::Cpu)
       continue;
-    if (!std::exchange(isPending_, true)) // The first event of all has nothing to wait for.
+    if (!std::exchange(isPending_, true)) // An event without a record lets it go on.
       CGC_TRY(CGC_CUDA(cudaStreamWaitEvent(stream_.get(), read_.get(), 0), "cannot wait"));
     CGC_TRY(CGC_CUDA(cudaMemcpyAsync(buffer_.data() + at, staged[i].data,
                                      *tensorBytes(staged[i].dtype, bucket.inputs[i].sizes),

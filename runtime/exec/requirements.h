@@ -40,6 +40,12 @@ struct Requirements {
   bool needsSm90a() const { return kernelTraits & kHopper; }
 };
 
+/// The number of ranks that sizes of a bucket are made for; 0 if they fit any. The largest one, if
+/// records of a bucket differ.
+int64_t ranksOf(const Bucket &bucket);
+/// Whether all sizes of a bucket fit so many ranks.
+bool fitsRanks(const Bucket &bucket, int64_t ranks);
+
 /// The requirements of a valid plan.
 Requirements requirementsOf(const PlanData &plan);
 

@@ -206,6 +206,7 @@ Status Trainer::Impl::saveFile(const std::string &path, const std::vector<FileTe
 Status Trainer::Impl::save(const std::string &folder,
                            const std::map<std::string, std::string> &notes) {
   CGC_TRY(noted(results.collectAll()));
+  CGC_TRY(refuseMicroBatches(microBatches));
   CGC_ASSIGN_OR_RETURN(NewFolder temporary, NewFolder::create(folder, kCheckpointFiles));
   // "pt" is what readers of models of PyTorch expect.
   const SafetensorsMetadata metadata = {{"format", "pt"},
@@ -287,9 +288,15 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
             "those of this plan, bit by bit; load it with " +
             options.words.anyPlan + ", or use the plan that wrote it");
 
+  if (refuseMicroBatches(savedMicroBatches).code() == Code::Usage)
+    return Status(Code::Usage, where + ": the checkpoint has the gradients of " +
+                                   std::to_string(savedMicroBatches) +
+                                   " micro-batches of one rank, and there are " +
+                                   std::to_string(communicator()->ranks()) +
+                                   "; go on with one, or from another checkpoint");
   CGC_TRY(recreateIfLost());
   const DeviceGuard guard(implOf(*engine).device);
-  results.clear();
+  CGC_TRY(dropResults());
   // Until all states are written.
   broken = {Code::Failed, "the states are incomplete: loading '" + folder +
                               "' did not finish; call load() or reset()"};

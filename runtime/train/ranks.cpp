@@ -31,6 +31,14 @@ Status Trainer::Impl::shareStates() {
   return moveSeed();
 }
 
+Status Trainer::Impl::refuseMicroBatches(uint64_t number) const {
+  if (number == 0 || !communicator() || communicator()->ranks() == 1)
+    return Status::ok();
+  return {Code::Usage, std::to_string(number) +
+                           " micro-batches have been accumulated, of which each rank has the "
+                           "gradients of its own alone; call update() first"};
+}
+
 Status Trainer::Impl::moveSeed() {
   const std::optional<size_t> state = plan->data().findState(kSeedState);
   if (!communicator() || !state)

@@ -106,8 +106,11 @@ Trainer::Impl::~Impl() {
 }
 
 void Trainer::Impl::destroy() {
-  context.reset(); // Waits for the work that uses the slots.
-  results.clear();
+  (void)withRanks("the steps in flight", [&] {
+    context.reset(); // Waits for the work that uses the slots.
+    results.clear();
+    return Status::ok();
+  });
   controls.clear();
   runnables.clear();
   stream.reset();
@@ -278,7 +281,7 @@ Status Trainer::Impl::set(const State &state, std::span<const double> values) {
   if (!controls.empty()) {
     CGC_ASSIGN_OR_RETURN(reuses, controls.front().isDone());
     if (!reuses && controls.size() >= options.stepsInFlight) {
-      CGC_TRY(controls.front().wait());
+      CGC_TRY(withRanks("the steps in flight", [&] { return controls.front().wait(); }));
       reuses = true;
     }
   }
@@ -318,16 +321,22 @@ Result<Trainer> Trainer::create(std::shared_ptr<const Plan> plan, TrainerOptions
 }
 
 Status Trainer::step(std::span<const TensorView> inputs, void *stream) {
-  return impl_->change([&] { return impl_->step(inputs, static_cast<cudaStream_t>(stream)); });
+  return impl_->change([&] {
+    return impl_->together([&] { return impl_->step(inputs, static_cast<cudaStream_t>(stream)); });
+  });
 }
 
 Status Trainer::accumulate(std::span<const TensorView> inputs, void *stream) {
-  return impl_->change(
-      [&] { return impl_->accumulate(inputs, static_cast<cudaStream_t>(stream)); });
+  return impl_->change([&] {
+    return impl_->together(
+        [&] { return impl_->accumulate(inputs, static_cast<cudaStream_t>(stream)); });
+  });
 }
 
 Status Trainer::update(void *stream) {
-  return impl_->change([&] { return impl_->update(static_cast<cudaStream_t>(stream)); });
+  return impl_->change([&] {
+    return impl_->together([&] { return impl_->update(static_cast<cudaStream_t>(stream)); });
+  });
 }
 
 Result<std::vector<StepResult>> Trainer::poll() {
@@ -400,6 +409,7 @@ Status Trainer::write(std::string_view name, const TensorView &from) {
         from.data)
       CGC_TRY(checkMicroBatches(double(*static_cast<const int64_t *>(from.data))));
     CGC_TRY(impl_->finishSteps());
+    CGC_TRY(impl_->refuseMicroBatches(impl_->microBatches));
     CGC_TRY(impl_->context->writeState(name, from));
     CGC_TRY(impl_->shareStates());
     CGC_TRY(impl_->refreshCopies());
@@ -411,7 +421,7 @@ Status Trainer::reset() {
   return impl_->restart([&]() -> Status {
     CGC_TRY(impl_->recreateIfLost());
     const DeviceGuard guard(implOf(*impl_->engine).device);
-    impl_->results.clear();
+    CGC_TRY(impl_->dropResults());
     impl_->broken = impl_->context->resetStates();
     if (impl_->broken.isOk())
       impl_->broken = impl_->refreshCopies();

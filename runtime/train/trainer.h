@@ -81,12 +81,12 @@ struct LoadOptions {
 };
 
 /// A training plan on one device with its states, or one rank of several
-/// (TrainerOptions::communicator). Ranks start from the states of rank 0: create(), load(),
-/// loadModel() and write() copy them to the others. The seed of random numbers of rank r is that of
-/// the plan, of a checkpoint or of set(), plus r. A rank that fails, or does not hear of the others
-/// within the communicator's timeout, ends the collectives of all: their trainers fail as after a
-/// failed step, and need a new communicator. Not thread-safe: a second caller at the same time
-/// gets Usage.
+/// (TrainerOptions::communicator). Ranks start from equal states: create() compares the values in
+/// the plan, and load(), loadModel() and write() copy the states of rank 0 to the others. The seed
+/// of random numbers of rank r is that of the plan, of a checkpoint or of set(), plus r. A rank
+/// that fails, does not hear of the others within the communicator's timeout, or refuses a batch,
+/// ends the collectives of all: their trainers fail as after a failed step, and need a new
+/// communicator. Not thread-safe: a second caller at the same time gets Usage.
 ///
 /// A step that fails with another code than Usage may have written some of its states and not
 /// others. Every later call then fails with its error until load(), which starts from whole states,

@@ -76,6 +76,8 @@ struct Trainer::Impl {
   /// Gives all ranks the states of rank 0, and each a seed of its own. Usage if they have made
   /// other numbers of steps.
   Status shareStates();
+  /// Usage if several ranks have accumulated gradients of so many micro-batches, which differ.
+  Status refuseMicroBatches(uint64_t number) const;
   /// Adds the rank to the seed.
   Status moveSeed();
 
@@ -135,8 +137,34 @@ struct Trainer::Impl {
     });
   }
   /// Waits for the steps, as long as the other ranks may take, so that later calls of CUDA do not
-  /// wait for a rank that is gone. Does nothing without other ranks.
-  Status finishSteps() { return communicator() ? noted(results.collectAll()) : Status::ok(); }
+  /// wait for a rank that is gone. The failure of another rank, which has ended the collectives of
+  /// steps. Does nothing without other ranks.
+  Status finishSteps() {
+    if (!communicator())
+      return Status::ok();
+    CGC_TRY(communicator()->check());
+    return noted(results.collectAll());
+  }
+  /// Drops the results of steps, for which it may wait.
+  Status dropResults() {
+    return withRanks("the steps in flight", [&] {
+      results.clear();
+      return Status::ok();
+    });
+  }
+  /// Runs `body`, which enqueues a part of a step, as all ranks do. If it fails, this rank does not
+  /// make the step of the others, so that no rank can go on.
+  template <class Body> Status together(const Body &body) {
+    if (!communicator())
+      return body();
+    CGC_TRY(communicator()->check());
+    Status status = withRanks("step " + std::to_string(steps + 1), body);
+    if (!status.isOk()) {
+      communicator()->abort(status);
+      broken = status;
+    }
+    return status;
+  }
   /// Notes an error of the device.
   Status noted(Status status) {
     return runsOnGpu() ? implOf(*engine).fault.note(std::move(status), stream.get()) : status;

@@ -128,6 +128,22 @@ TEST_F(TrainRanks, ShareABatchAsOneRankComputesIt) {
   }
 }
 
+TEST_F(TrainRanks, OneProcessEvaluatesWhatSeveralHaveTrained) {
+  std::vector<std::string> losses;
+  for (const std::string ranks : {"1", "2"}) {
+    compile(ranks == "1" ? std::vector<std::string>() : std::vector<std::string>{"--ranks", ranks});
+    const Outcome outcome =
+        cgc({"run", "step.cgplan", "--entry", "evaluate", "--executor", "reference", "--json",
+             "--input", "x=random:0", "--input", "y=random:1"});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    losses.push_back(parseJson(outcome, "run")["outputs"].dump());
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+  expectError(cgc({"run", "step.cgplan", "--entry", "step", "--executor", "reference", "--input",
+                   "x=random:0", "--input", "y=random:1"}),
+              2, {"entry 'step', bucket 0 is made for 2 ranks, and one runs it"});
+}
+
 TEST_F(TrainRanks, CompareAllPairsOfAContrastiveBatch) {
   const auto step = [&](const std::string &plan, std::vector<std::string> more) {
     more.insert(more.begin(), {"compile", trainingModels() / "shapes.pt", "-o", plan, "--train",
@@ -303,7 +319,7 @@ TEST_F(TrainRanks, StopTogetherWhenOneIsAskedTo) {
     return one;
   });
   EXPECT_EQ(outcomes[0].status, 128 + SIGINT) << outcomes[0].err;
-  EXPECT_EQ(outcomes[1].status, 0) << outcomes[1].err;
+  EXPECT_EQ(outcomes[1].status, 128 + SIGINT) << outcomes[1].err;
   const auto json = parseJson(outcomes[0], "train");
   EXPECT_EQ(int(json["steps"]) % 20, 0);
   EXPECT_TRUE(fs::exists(folder / "run/model.safetensors"));

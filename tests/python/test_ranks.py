@@ -156,7 +156,7 @@ def test_the_first_difference_is_named(tmp_path):
 def test_a_rank_that_raises_ends_the_others(tmp_path):
     (of_0, _, errors_0), (of_1, _, errors_1) = run('''
         rank, ranks, settings = begin()
-        step = train(part(batches(1)[0], rank, ranks), data_parallel=True, **{**settings, "timeout": 3})
+        step = train(part(batches(1)[0], rank, ranks), data_parallel=True, **{**settings, "timeout": 15})
         for number, batch in enumerate(batches(1000)):
             if rank == 1 and number == 5:
                 raise KeyError("its own reason")

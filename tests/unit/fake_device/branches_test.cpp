@@ -3,6 +3,8 @@
 #include "tests/unit/fake_device/context_fixture.h"
 
 #include "runtime/plan/branches.h"
+#include "runtime/plan/collective_call.h"
+#include "tests/ranks.h"
 
 #include <map>
 
@@ -46,6 +48,10 @@ public:
   }
   void copy(TensorId from, TensorId to, uint32_t branch) {
     bucket_.records.push_back({Memcpy{from, to}, kNoLocation, branch});
+  }
+  void reduce(TensorId from, TensorId to) {
+    const CollectiveCall call{CollectiveKind::AllReduce, Reduction::Mean, 0, {from}, {to}};
+    bucket_.records.push_back({libraryCall(call), kNoLocation, kCollectiveBranch});
   }
   const Bucket &bucket() const { return bucket_; }
 
@@ -91,6 +97,37 @@ Bucket twoRegions(uint32_t branches, int depth) {
       ops.copy(sum, ops.output(), 0);
     from = middle;
   }
+  return ops.bucket();
+}
+
+/// A region of three chains whose sum is y0. In its middle the value of each chain is reduced over
+/// the ranks, and the result is added to that of another chain. Chains reuse their operands'
+/// places.
+Bucket reducedRegion(int depth) {
+  constexpr uint32_t kBranches = 3;
+  BucketOfOps ops;
+  const TensorId w = ops.weight(), start = ops.arena(0);
+  ops.negate(ops.input(), start, 0);
+  std::vector<TensorId> ends(kBranches + 1, start), means(kBranches + 1);
+  for (int i = 0; i < depth; ++i) {
+    for (uint32_t branch = 1; branch <= kBranches; ++branch) {
+      const TensorId to = ops.arena(2 * branch + i % 2);
+      if (i == depth / 2 + 2)
+        ops.add(ends[branch], means[branch % kBranches + 1], to, branch);
+      else if (i % 2 == 0)
+        ops.add(ends[branch], w, to, branch);
+      else
+        ops.negate(ends[branch], to, branch);
+      ends[branch] = to;
+    }
+    if (i == depth / 2)
+      for (const uint32_t branch : {2, 3, 1}) {
+        means[branch] = ops.arena(40 + branch);
+        ops.reduce(ends[branch], means[branch]);
+      }
+  }
+  ops.add(ends[1], ends[2], ops.arena(20), 0);
+  ops.add(ops.arena(20), ends[3], ops.output(), 0);
   return ops.bucket();
 }
 
@@ -249,6 +286,41 @@ TEST_F(FakeBranches, ProfilesEachRecordAndCapturesAgain) {
   ASSERT_TRUE(times.isOk()) << times.status().message();
   EXPECT_EQ(times->size(), plan_->data().entries[0].buckets[0].records.size());
   EXPECT_EQ(replays(*context, 2), before);
+}
+
+/// Collectives beside branches: as one record after another, in any order that the graph allows.
+TEST_F(FakeBranches, CollectivesFollowTheirOperandsAndPrecedeTheirReaders) {
+  load(reducedRegion(11));
+  for (const int ranks : {1, 2, 3})
+    for (unsigned seed = 1; seed <= 8; ++seed) {
+      SCOPED_TRACE(std::to_string(ranks) + " ranks, seed " + std::to_string(seed));
+      fake_cuda::reset({.devices = 3, .seed = seed});
+      onRanks({.count = ranks, .haveGpus = true}, [&](Communicator &c) {
+        ASSERT_EQ(cudaSetDevice(c.rank()), cudaSuccess);
+        FakeProvider provider;
+        provider.ops = provider_.ops;
+        EngineOptions options;
+        options.provider = &provider;
+        options.device = c.rank();
+        options.communicator = std::shared_ptr<Communicator>(std::shared_ptr<void>(), &c);
+        const Result<Engine> engine = Engine::create(*plan_, options);
+        ASSERT_TRUE(engine.isOk()) << engine.status().message();
+        std::vector<std::vector<float>> results;
+        for (const ExecutorKind executor : {ExecutorKind::Stream, ExecutorKind::Graph}) {
+          Result<Context> context = Context::create(*engine, {.executor = executor});
+          ASSERT_TRUE(context.isOk()) << context.status().message();
+          for (int run = 0; run < 3; ++run) {
+            const float x = 0.1F * float(run) + float(c.rank());
+            const auto y = runMain(*context, {x, 2 * x, 1, -x});
+            ASSERT_TRUE(y.isOk()) << y.status().message();
+            results.push_back(*y);
+          }
+        }
+        for (int run = 0; run < 3; ++run)
+          EXPECT_EQ(results[run], results[run + 3]) << "run " << run;
+        EXPECT_NE(results[0], results[1]);
+      });
+    }
 }
 
 TEST_F(FakeBranches, TellsWhenEachRecordRuns) {

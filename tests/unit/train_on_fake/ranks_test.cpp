@@ -58,17 +58,23 @@ protected:
 
   static std::vector<float> batchOf(int step, int rank) { return batch(step * 11 + rank); }
 
-  Outcome trainAs(Communicator &c, ExecutorKind executor) const {
-    FakeProvider provider;
-    provider.ops = trainingOps(doWork);
+  /// Of a rank on its GPU.
+  static TrainerOptions optionsOf(Communicator &c, FakeProvider &provider,
+                                  ExecutorKind executor = ExecutorKind::Graph) {
     TrainerOptions options;
     options.engine.provider = &provider;
     options.engine.executor = executor;
     options.engine.device = c.rank();
-    // onRanks() keeps it as long as this runs.
+    // onRanks() keeps it as long as its body runs.
     options.communicator = std::shared_ptr<Communicator>(std::shared_ptr<void>(), &c);
+    return options;
+  }
+
+  Outcome trainAs(Communicator &c, ExecutorKind executor) const {
+    FakeProvider provider;
+    provider.ops = trainingOps(doWork);
     Outcome outcome;
-    Result<Trainer> trainer = Trainer::create(ranked_, std::move(options));
+    Result<Trainer> trainer = Trainer::create(ranked_, optionsOf(c, provider, executor));
     outcome.status = trainer.status();
     for (int i = 0; i < kSteps && outcome.status.isOk(); ++i) {
       outcome.status = step(*trainer, batchOf(i, c.rank()));
@@ -159,6 +165,153 @@ TEST_F(TrainerRanks, FailWithEachCollectiveOfEachRank) {
       EXPECT_GT(nth, 2 * kSteps); // Two of each step.
       EXPECT_LT(nth, 100);
     }
+}
+
+/// A rank that hangs: the others end with the timeout.
+TEST_F(TrainerRanks, EndWhenOneHangs) {
+  for (const ExecutorKind executor : {ExecutorKind::Graph, ExecutorKind::Stream}) {
+    // In a step: a graph has two warm-up runs before.
+    const Variable fault("NCCL_TEST_FAULT",
+                         executor == ExecutorKind::Graph ? "1:12:hang" : "1:8:hang");
+    std::vector<Outcome> outcomes(2);
+    onRanks({.count = 2, .haveGpus = true, .timeout = std::chrono::seconds(2)},
+            [&](Communicator &c) {
+              ASSERT_EQ(cudaSetDevice(c.rank()), cudaSuccess);
+              outcomes[c.rank()] = trainAs(c, executor);
+            });
+    EXPECT_EQ(outcomes[0].status.code(), Code::Device);
+    EXPECT_THAT(outcomes[0].status.message(), HasSubstr("did not complete within 2 s"));
+    EXPECT_FALSE(outcomes[1].status.isOk());
+  }
+}
+
+/// Ranks with values of their own: those of rank 0 are taken, and each has a seed of its own.
+TEST_F(TrainerRanks, ShareTheStatesOfRank0) {
+  onRanks({.count = 3, .haveGpus = true}, [&](Communicator &c) {
+    ASSERT_EQ(cudaSetDevice(c.rank()), cudaSuccess);
+    FakeProvider provider;
+    provider.ops = trainingOps(doWork);
+    Result<Trainer> trainer = Trainer::create(ranked_, optionsOf(c, provider));
+    ASSERT_TRUE(trainer.isOk()) << trainer.status().message();
+    const auto seed = [&] {
+      int64_t value = -1;
+      EXPECT_TRUE(trainer->read(kSeedState, {&value, DType::I64, DeviceKind::Cpu, {}, {}}).isOk());
+      return value;
+    };
+    std::vector<float> own(kTrained, 10.0F + float(c.rank()));
+    ASSERT_TRUE(trainer->write("w", floatView(own, kParameterSizes)).isOk());
+    EXPECT_EQ(read(*trainer, "w"), std::vector<float>(kTrained, 10));
+    EXPECT_EQ(seed(), c.rank());
+    const double five = 5;
+    ASSERT_TRUE(trainer->set(kSeedState, {&five, 1}).isOk());
+    EXPECT_EQ(seed(), 5 + c.rank());
+    // A checkpoint of each rank's own.
+    const std::string folder = folder_ / "run" + std::to_string(c.rank());
+    FakeProvider alone;
+    alone.ops = trainingOps(doWork);
+    TrainerOptions options;
+    options.engine.provider = &alone;
+    options.engine.device = c.rank();
+    Result<Trainer> writer = Trainer::create(ranked_, std::move(options));
+    ASSERT_TRUE(writer.isOk()) << writer.status().message();
+    ASSERT_TRUE(writer->write("w", floatView(own, kParameterSizes)).isOk());
+    ASSERT_TRUE(writer->save(folder).isOk());
+    const auto loaded = trainer->load(folder);
+    ASSERT_TRUE(loaded.isOk()) << loaded.status().message();
+    EXPECT_EQ(read(*trainer, "w"), std::vector<float>(kTrained, 10));
+    EXPECT_EQ(seed(), c.rank());
+    ASSERT_TRUE(trainer->reset().isOk());
+    EXPECT_EQ(seed(), c.rank());
+  });
+}
+
+TEST_F(TrainerRanks, AgreeOnTheLargestNumber) {
+  onRanks({.count = 3}, [&](Communicator &c) {
+    for (const int rank : {0, 1, 2}) {
+      const Result<uint8_t> largest = c.largest(c.rank() == rank ? 15 : 2);
+      ASSERT_TRUE(largest.isOk()) << largest.status().message();
+      EXPECT_EQ(*largest, 15);
+    }
+  });
+}
+
+/// A batch that one rank refuses ends the training of all: the ranks would be a step apart.
+TEST_F(TrainerRanks, EndWhenOneRefusesItsBatch) {
+  onRanks({.count = 2, .haveGpus = true, .timeout = std::chrono::seconds(2)}, [&](Communicator &c) {
+    ASSERT_EQ(cudaSetDevice(c.rank()), cudaSuccess);
+    FakeProvider provider;
+    provider.ops = trainingOps(doWork);
+    Result<Trainer> trainer = Trainer::create(ranked_, optionsOf(c, provider));
+    ASSERT_TRUE(trainer.isOk()) << trainer.status().message();
+    std::vector<float> three(3);
+    const std::vector<int64_t> sizes = {3};
+    const TensorView wrong = floatView(three, sizes);
+    const Status first = c.rank() == 1 ? trainer->step({&wrong, 1}) : step(*trainer, batch(0));
+    if (c.rank() == 1) {
+      EXPECT_EQ(first.code(), Code::Usage);
+    }
+    const Status second = first.isOk() ? trainer->wait() : step(*trainer, batch(0));
+    EXPECT_FALSE(second.isOk());
+    EXPECT_FALSE(trainer->save(folder_ / "run").isOk());
+    EXPECT_FALSE(trainer->reset().isOk());
+    c.abort({Code::Failed, "rank 1 is done"});
+  });
+}
+
+TEST_F(TrainerRanks, ACommunicatorIsOfTheEnginesGpu) {
+  onRanks({.count = 1, .haveGpus = true}, [&](Communicator &c) {
+    FakeProvider provider;
+    TrainerOptions options = optionsOf(c, provider);
+    options.engine.device = 3;
+    const Status status = Trainer::create(ranked_, std::move(options)).status();
+    EXPECT_EQ(status.code(), Code::Usage);
+    EXPECT_THAT(status.message(),
+                HasSubstr("the communicator is of GPU 0, and the engine of GPU 3"));
+  });
+}
+
+/// A plan whose step gathers from `ranks` ranks, one after another.
+SamplePlan gatheringPlan(const std::vector<int64_t> &ranks) {
+  SamplePlan sample = trainingPlan(kTestDevice);
+  Bucket &step = sample.plan.entries[0].buckets[0];
+  for (const int64_t number : ranks) {
+    const TensorId all = id(step.tensors.size());
+    step.tensors.push_back(
+        dense(BufferKind::Arena, 0, step.arenaBytes, DType::F32, {kTrained * number}));
+    step.arenaBytes += 256;
+    step.records.push_back(
+        {libraryCall(CollectiveCall{CollectiveKind::AllGather, {}, number, {id(1)}, {all}}),
+         kNoLocation, kCollectiveBranch});
+  }
+  return sample;
+}
+
+TEST_F(TrainerRanks, APlanIsForItsNumberOfRanks) {
+  for (const auto &[ranks, made] :
+       {std::pair(std::vector<int64_t>{3}, "3"), {std::vector<int64_t>{2, 3}, "3"}}) {
+    const std::shared_ptr<const Plan> plan = planOf(gatheringPlan(ranks));
+    onRanks({.count = 2, .haveGpus = true}, [&](Communicator &c) {
+      ASSERT_EQ(cudaSetDevice(c.rank()), cudaSuccess);
+      FakeProvider provider;
+      provider.ops = trainingOps(doWork);
+      const Status status = Trainer::create(plan, optionsOf(c, provider)).status();
+      EXPECT_EQ(status.code(), Code::Usage);
+      EXPECT_THAT(status.message(), HasSubstr("entry 'step', bucket 0 is made for " +
+                                              std::string(made) + " ranks, and 2 run it"));
+    });
+    // One process can run its other entries.
+    const Result<Engine> engine = Engine::create(*plan, {.provider = &provider_});
+    ASSERT_TRUE(engine.isOk()) << engine.status().message();
+    Result<Context> context = Context::create(*engine);
+    ASSERT_TRUE(context.isOk()) << context.status().message();
+    std::vector<float> x = batch(0);
+    float loss = 0;
+    const TensorView in = floatView(x, kParameterSizes);
+    const TensorView out{&loss, DType::F32, DeviceKind::Cpu, {}, {}};
+    ASSERT_TRUE(context->run("evaluate", {&in, 1}, {&out, 1}).isOk());
+    EXPECT_EQ(loss, TrainedModel().evaluate(x));
+    EXPECT_THAT(context->run("step", {&in, 1}, {&out, 1}).message(), HasSubstr("and one runs it"));
+  }
 }
 
 TEST_F(TrainerRanks, TellWhenCollectivesRun) {

@@ -438,9 +438,12 @@ Status Rendezvous::follow() {
         id_ = *id;
         return Status::ok();
       }
-      const size_t space = content.find(' ', 8);
-      const auto code = parseInt(content.substr(8, space - 8));
-      return {code ? Code(*code) : Code::Failed, content.substr(space + 1)};
+      std::istringstream failure(content);
+      std::string word, reason;
+      int code = int(Code::Failed);
+      failure >> word >> code;
+      std::getline(failure >> std::ws, reason);
+      return {Code(code), reason};
     }
     CGC_TRY(checkRequest(requests));
     CGC_TRY(wait());

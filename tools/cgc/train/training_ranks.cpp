@@ -1,6 +1,7 @@
 // TrainingRanks: environment, rendezvous and communicator of one rank.
 #include "tools/cgc/train/training_ranks.h"
 
+#include "runtime/exec/communicator_impl.h"
 #include "runtime/exec/requirements.h"
 #include "tools/cgc/cli/console.h"
 
@@ -109,10 +110,15 @@ Status TrainingRanks::agree(std::span<const SharedFact> facts) const {
   return communicator_ ? communicator_->agree(facts) : Status::ok();
 }
 
-Result<bool> TrainingRanks::anyOf(bool flag) const {
+Result<int> TrainingRanks::largest(int own) const {
   if (!communicator_)
-    return flag;
-  return communicator_->anyOf(flag);
+    return own;
+  CGC_ASSIGN_OR_RETURN(const uint8_t largest, communicator_->largest(uint8_t(own)));
+  return int(largest);
+}
+
+Status TrainingRanks::within(const std::string &what, const std::function<Status()> &body) const {
+  return communicator_ ? cgc::within(*communicator_, what, body) : body();
 }
 
 Status TrainingRanks::explain(const Status &failure) const {

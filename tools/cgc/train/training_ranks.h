@@ -7,6 +7,7 @@
 #include "tools/cgc/train/rendezvous.h"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,8 +52,12 @@ public:
 
   /// Communicator::agree, if there are other ranks.
   Status agree(std::span<const SharedFact> facts) const;
-  /// Whether `flag` is set on a rank. All ranks make the call.
-  Result<bool> anyOf(bool flag) const;
+  /// The largest of the ranks' numbers, which are from 0 to 255. All ranks make the call.
+  Result<int> largest(int own) const;
+  /// Runs `body`, which waits for the other ranks, as long as --timeout.
+  Status within(const std::string &what, const std::function<Status()> &body) const;
+  /// Ends the signs of life, before the process ends without destructors.
+  void leave() { rendezvous_.reset(); }
 
   /// The failure of this rank with its number, and which other ranks have ended. Ends the
   /// collectives of the others.

@@ -29,7 +29,8 @@ public:
     if (!status.isOk())
       return withCheckpoint(status);
     result_.microBatches = trainer_.microBatches();
-    result_.stoppedBy = requestedStop();
+    if (!options_.stops)
+      result_.stoppedBy = requestedStop(); // Also one that came after the last step.
     return std::move(result_);
   }
 
@@ -37,8 +38,8 @@ private:
   Status makeSteps() {
     const auto start = std::chrono::steady_clock::now();
     for (uint64_t i = 0; i < options_.steps; ++i) {
-      CGC_ASSIGN_OR_RETURN(const bool stops, stopsBefore(i));
-      if (stops)
+      CGC_ASSIGN_OR_RETURN(result_.stoppedBy, signalBefore(i));
+      if (result_.stoppedBy != 0)
         break;
       const uint64_t first = reader_.position();
       CGC_TRY(step());
@@ -61,16 +62,17 @@ private:
     return poll();
   }
 
-  /// Whether a signal ends the training before step `i` of this run.
-  Result<bool> stopsBefore(uint64_t i) const {
+  /// The signal that ends the training before step `i` of this run, also if another rank got it; 0
+  /// for none.
+  Result<int> signalBefore(uint64_t i) const {
     if (!options_.stops)
-      return requestedStop() != 0;
-    return i > 0 && i % std::min(options_.logEvery, kStopPeriod) == 0 ? options_.stops() : false;
+      return requestedStop();
+    return i > 0 && i % std::min(options_.logEvery, kStopPeriod) == 0 ? options_.stops() : 0;
   }
 
   /// Validates and saves the last step unless that has been done.
   Status finish() {
-    if (options_.validation && validated_ != trainer_.stepNumber() && requestedStop() == 0)
+    if (options_.validation && validated_ != trainer_.stepNumber() && result_.stoppedBy == 0)
       CGC_TRY(validate());
     return options_.checkpoint.empty() || isSaved() ? Status::ok() : save();
   }

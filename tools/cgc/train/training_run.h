@@ -38,9 +38,9 @@ struct TrainingOptions {
   uint64_t validateEvery = 0;       ///< Steps from one validation to the next; one is at the end.
   bool failOnNan = false; ///< Whether a NaN or infinity in the data or a loss is a failure.
   std::map<std::string, std::string> notes = {}; ///< For the checkpoints.
-  /// Whether all ranks stop before the next step, asked after every `logEvery`-th one, as a signal
-  /// to one of them asks for. Null: a signal to this process stops it after any step.
-  std::function<Result<bool>()> stops = {};
+  /// The signal with which a rank wants all of them to stop, 0 for none, asked after every
+  /// `logEvery`-th step and every 20th. Null: a signal to this process stops it after any step.
+  std::function<Result<int>()> stops = {};
   /// Called after each log line; a failure ends the training.
   std::function<Status()> onLog = [] { return Status::ok(); };
 };

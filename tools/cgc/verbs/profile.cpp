@@ -184,20 +184,33 @@ Status profileAsRank(const ProfileFlags &options, const std::vector<PlanBucket> 
                      TrainingRanks &ranks) {
   Progress progress(1 + buckets.size());
   progress.begin("load " + options.plan);
-  CGC_TRY(ranks.join(cuda ? ranks.localRank() : -1));
+  const int device = cuda ? ranks.localRank() : -1;
+  CGC_TRY(ranks.join(device));
+  std::string runs;
+  for (const PlanBucket &bucket : buckets)
+    runs += fmt::format("{}[{}] of {} records, ", bucket.entry->name, bucket.index,
+                        bucket.bucket().records.size());
+  const SharedFact facts[] = {{"the buckets", runs},
+                              {"--trace", options.trace.empty() ? "not given" : "given"}};
+  CGC_TRY(ranks.agree(facts));
+  const DeviceGuard guard(device);
   // Profiling captures a graph with its events. Only a trace needs the branches of that executor.
   const ExecutorKind executor = options.trace.empty() ? ExecutorKind::Stream : ExecutorKind::Graph;
   CGC_ASSIGN_OR_RETURN(const auto runner,
                        Runner::create(options.plan, options.opLibraries,
                                       {.executor = executor, .threads = options.threads},
                                       /*separateBuffers=*/false, options.hostModules,
-                                      ranks.communicator(), cuda ? ranks.localRank() : 0));
+                                      ranks.communicator(), std::max(device, 0)));
   std::vector<BucketProfile> profiles;
   for (const PlanBucket &bucket : buckets) {
     progress.begin(
         fmt::format("profile {} {}", bucket.entry->name, describeIo(bucket.bucket().inputs)));
-    CGC_ASSIGN_OR_RETURN(BucketProfile one, profileBucket(*runner, bucket, !options.trace.empty()));
-    profiles.push_back(std::move(one));
+    CGC_TRY(ranks.within("the profile", [&]() -> Status {
+      CGC_ASSIGN_OR_RETURN(BucketProfile one,
+                           profileBucket(*runner, bucket, !options.trace.empty()));
+      profiles.push_back(std::move(one));
+      return Status::ok();
+    }));
   }
   if (!ranks.leads())
     return Status::ok();

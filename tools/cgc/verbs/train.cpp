@@ -238,8 +238,14 @@ Status trainAsRank(const TrainFlags &options, const std::shared_ptr<const Plan> 
                      .ranks = static_cast<size_t>(ranks.ranks()),
                      .slots = batchSlots(options.accumulate),
                      .threads = readerThreads(ranks.localRanks())};
-  if (!options.resume.empty())
+  if (!options.resume.empty()) {
     CGC_TRY(resume(trainer, options, data.samples(), batch, order));
+    const SharedFact facts[] = {
+        {"the position in the data", std::to_string(order.first)},
+        {"the order of the data", fmt::format("{} {}", order.shuffle, order.seed)},
+    };
+    CGC_TRY(ranks.agree(facts));
+  }
   if (!options.weights.empty()) {
     auto unused = trainer.loadModel(options.weights);
     CGC_TRY(unused.status().withContext("--weights"));
@@ -279,9 +285,10 @@ Status trainAsRank(const TrainFlags &options, const std::shared_ptr<const Plan> 
                                      {kSizeNote, std::to_string(batch)}},
                            .onLog = [&] { return meter.read().status(); }};
   if (ranks.ranks() > 1)
-    training.stops = [&] { return ranks.anyOf(requestedStop() != 0); };
+    training.stops = [&] { return ranks.largest(requestedStop()); };
   deferStop();
   CGC_ASSIGN_OR_RETURN(TrainingResult result, runTraining(trainer, *reader, training, *progress));
+  CGC_TRY(ranks.largest(0).status()); // A launcher may end rank 0 as soon as another one has ended.
   CGC_ASSIGN_OR_RETURN(const uint64_t steady, meter.read());
   std::optional<PeerResult> against;
   if (peer) {
@@ -292,6 +299,7 @@ Status trainAsRank(const TrainFlags &options, const std::shared_ptr<const Plan> 
     result.stoppedBy = requestedStop();
   }
   progress.reset(); // Removes the bar.
+  ranks.leave();
   if (!ranks.leads()) {
     if (result.stoppedBy != 0)
       endBySignal(result.stoppedBy);
