@@ -293,6 +293,8 @@ private:
                        .create(OpKind::Transpose, {rows, int64_t{0}, dim}, *value->node(), tail_)
                        ->result();
     };
+    if (cut.empty())
+      return;
     Arg::List own;
     for (const auto &[value, part] : llvm::zip_equal(cut, parts))
       own.emplace_back(withRowsFirst(value, part.front().value()));

@@ -90,7 +90,9 @@ Result<Changed> JoinCollectivesPass::run(ir::Graph &graph, PassContext &) const 
       return bucket.reduction == reduction && bucket.isInMiddle == isInMiddle &&
              bucket.bytes < bytes &&
              // What a call of the bucket gives must not be what this one takes.
-             llvm::none_of(bucket.calls, [&](const Node *one) { return one->isBefore(*last); });
+             llvm::none_of(
+                 bucket.calls,
+                 [&](const Node *one) { return one == last || one->isBefore(*last); });
     });
     Bucket &bucket =
         open != buckets.end() ? *open : buckets.emplace_back(Bucket{reduction, isInMiddle, {}});

@@ -21,7 +21,7 @@ struct SplitUpdatesPass {
   static Result<SplitUpdatesPass> create(PassOptions &options);
   Result<Changed> run(ir::Graph &graph, PassContext &context) const;
 
-  uint64_t elements = 8 << 20; ///< Whose update takes some times as long as its launch.
+  uint64_t elements = 8 << 20; ///< Updating as many takes several times as long as a launch.
 };
 
 namespace {
