@@ -2,13 +2,11 @@
 // records, on streams and in graphs, and when a collective fails.
 #include "runtime/base/training_names.h"
 #include "runtime/plan/collective_call.h"
+#include "tests/fake_cuda/fake_cuda.h"
 #include "tests/ranks.h"
 #include "tests/unit/runtime/train/trained_plan.h"
 
 #include <cuda_runtime_api.h>
-
-#include <map>
-#include <mutex>
 
 namespace cgc::test {
 namespace {

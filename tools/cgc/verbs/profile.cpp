@@ -1,5 +1,6 @@
 // cgc profile: measures the time of each record of a plan, by op and by module.
 #include "runtime/base/write_file.h"
+#include "runtime/exec/cuda_support.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/file_arguments.h"
 #include "tools/cgc/cli/host_modules.h"
