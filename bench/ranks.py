@@ -4,11 +4,14 @@ eager and captured as one CUDA graph, and cgc, in one run. Also compares the los
 whole batch, and kills a rank. One JSON object on stdout.
 
     bench/ranks.py --gpus 2 --pairs 64 --cgc build/release/bin/cgc
+    bench/ranks.py --gpus 2 --pairs 64 --losses 100
+    bench/ranks.py --gpus 2 --pairs 64 --model mlp
     bench/ranks.py --gpus 2 --pairs 4 --model resnet18 --cpu
 
-The second one only compares the losses of ResNet-18 with those of one rank, with --sync-batch-norm and without. In f32 a relu
-whose input is 0 but for rounding lets the losses drift apart, as a change of the weights by 1e-7 does on one rank; in f64
-they agree. --cpu computes them by the reference executor and the stand-in for NCCL of the tests, without a GPU.
+The second one compares losses in f32 with those of DistributedDataParallel and of one GPU, at the rate of a warm-up. The others
+only compare losses with those of one rank: of a perceptron, and of ResNet-18 with --sync-batch-norm and without. In f32 a relu
+whose input is 0 but for rounding lets the latter drift apart, as a change of the weights by 1e-7 does on one rank; in f64 they
+agree. --cpu computes losses by the reference executor and the stand-in for NCCL of the tests, without a GPU.
 
 The loss of DistributedDataParallel is open_clip's, with local_loss and gather_with_grad. All use bf16 and AdamW. With one
 GPU the peers do the same without other ranks, and cgc runs the plan of --data-parallel.
@@ -29,6 +32,7 @@ import torch
 import training
 from gpu_time import milliseconds
 
+WARM_UP_RATE = 1e-5  # The rate of the case amplifies rounding, as --grad-cache on one GPU does.
 WARM_UPS, SAMPLES = 12, 30  # DistributedDataParallel needs 11 steps before a capture.
 DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.int64: "i64"}
 
@@ -37,6 +41,13 @@ def clip(pairs):
     """The step of bench/training.py, with its inputs and optimizer."""
     torch.manual_seed(0)
     return training.clip(pairs)
+
+
+def mlp(samples):
+    torch.manual_seed(0)
+    inputs = {"image": torch.randn(samples, 32), "label": torch.randint(0, 10, (samples,))}
+    layers = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
+    return training.ClassifierStep(layers), inputs, "adamw,lr=0.001", None
 
 
 def resnet18(images, dtype):
@@ -92,9 +103,38 @@ def peer():
     os._exit(0)  # The graph has to go before the process group.
 
 
+def peer_losses():
+    """A rank of torchrun: prints the losses of DistributedDataParallel on all pairs, in f32, on rank 0."""
+    rank, ranks, pairs, steps = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "PAIRS", "LOSSES"))
+    device = torch.device("cpu" if "CPU" in os.environ else f"cuda:{os.environ['LOCAL_RANK']}")
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    step, inputs, _, _ = clip(ranks * pairs)
+    model = torch.nn.parallel.DistributedDataParallel(GatheredStep(step.model, rank, ranks).to(device))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=WARM_UP_RATE, weight_decay=0.2)
+    losses = []
+    for number in range(steps):
+        batch = [value.flip(0) if number % 2 else value for value in inputs.values()]
+        optimizer.zero_grad()
+        loss = model(*(value[rank * pairs:(rank + 1) * pairs].to(device) for value in batch))
+        loss.backward()
+        optimizer.step()
+        loss = loss.detach()
+        torch.distributed.all_reduce(loss)
+        losses.append(loss.item() / ranks)
+    if rank == 0:
+        print(json.dumps(losses), flush=True)
+    torch.distributed.destroy_process_group()
+
+
 def torchrun(gpus, *command, **how):
     return subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(gpus), *map(str, command)],
                           stdout=subprocess.PIPE, text=True, **how)
+
+
+def largest_difference(losses, others):
+    return max(abs(a - b) for a, b in zip(losses, others, strict=True))
 
 
 class Cgc:
@@ -127,11 +167,12 @@ class Cgc:
             sys.exit(f"cgc train exited with {run.returncode}")
         return json.loads(run.stdout)
 
+    def losses(self, gpus, plan, steps, *options):
+        return [point["loss"] for point in self.train(gpus, plan, steps, "--log-every", "1", *options)["losses"]]
+
     def difference(self, plan, *options):
         """The largest difference of 50 losses from those of one rank."""
-        losses = [[point["loss"] for point in self.train(gpus, each, 50, "--log-every", "1", *options)["losses"]]
-                  for gpus, each in ((1, "one.cgplan"), (self.gpus, plan))]
-        return max(abs(a - b) for a, b in zip(*losses, strict=True))
+        return largest_difference(self.losses(1, "one.cgplan", 50, *options), self.losses(self.gpus, plan, 50, *options))
 
     def killed(self):
         """The seconds from the death of a rank to the end of the others, and whether the checkpoint goes on."""
@@ -161,20 +202,53 @@ def normalized(args, dtype):
     return differences
 
 
+def compared(args):
+    """The largest differences of the losses of cgc from those of DistributedDataParallel and of one rank."""
+    with tempfile.TemporaryDirectory() as folder:
+        cgc = Cgc(args.cgc.resolve(), Path(folder), args.gpus, clip(args.gpus * args.pairs), args.cpu)
+        cgc.compile("one.cgplan")
+        cgc.compile("ranks.cgplan", "--ranks", str(args.gpus))
+        rate = ("--lr", str(WARM_UP_RATE))
+        losses = cgc.losses(args.gpus, "ranks.cgplan", args.losses, *rate)
+        result = {"first": losses[0], "last": losses[-1],
+                  "from_one_rank": largest_difference(losses, cgc.losses(1, "one.cgplan", args.losses, *rate))}
+    peers = torchrun(args.gpus, __file__, env={**os.environ, "PAIRS": str(args.pairs), "LOSSES": str(args.losses),
+                                               **({"CPU": "1"} if args.cpu else {})})
+    if peers.returncode != 0:
+        sys.exit(f"DistributedDataParallel exited with {peers.returncode}")
+    return {**result, "from_ddp": largest_difference(losses, json.loads(peers.stdout))}
+
+
+def perceptron(args):
+    """The largest difference of losses from those of one rank."""
+    with tempfile.TemporaryDirectory() as folder:
+        cgc = Cgc(args.cgc.resolve(), Path(folder), args.gpus, mlp(args.gpus * args.pairs), args.cpu)
+        cgc.compile("one.cgplan")
+        cgc.compile("ranks.cgplan", "--ranks", str(args.gpus))
+        return {"from_one_rank": cgc.difference("ranks.cgplan")}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gpus", type=int, default=2)
     parser.add_argument("--pairs", type=int, default=64, help="pairs or images of a rank [64]")
     parser.add_argument("--cgc", type=Path, default=training.ROOT / "build/release/bin/cgc")
-    parser.add_argument("--model", choices=("clip", "resnet18"), default="clip")
-    parser.add_argument("--cpu", action="store_true", help="compare the losses of resnet18 without a GPU")
+    parser.add_argument("--model", choices=("clip", "mlp", "resnet18"), default="clip")
+    parser.add_argument("--losses", type=int, metavar="STEPS", help="only compare so many losses of ViT-B-32")
+    parser.add_argument("--cpu", action="store_true", help="compare losses without a GPU")
     args = parser.parse_args()
+    if args.model == "mlp":
+        print(json.dumps(perceptron(args), indent=2))
+        return
+    if args.model == "clip" and args.losses:
+        print(json.dumps(compared(args), indent=2))
+        return
     if args.model == "resnet18":
         result = {dtype: normalized(args, dtype) for dtype in (torch.float32, torch.float64)}
         print(json.dumps({DTYPES[dtype]: differences for dtype, differences in result.items()}, indent=2))
         return
     if args.cpu:
-        parser.error("--cpu is for --model resnet18")
+        parser.error("--cpu compares losses: give --losses or another --model")
     result = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "gpus": args.gpus, "pairs": args.pairs}
     peers = torchrun(args.gpus, __file__, env={**os.environ, "PAIRS": str(args.pairs)})
     result["ddp"] = json.loads(peers.stdout) if peers.returncode == 0 else f"exited with {peers.returncode}"
@@ -189,13 +263,14 @@ def main():
         if args.gpus > 1:
             cgc.compile("ranks_f32.cgplan", *many)
             cgc.compile("one.cgplan")
-            # At the rate of a warm-up; the rate of the case amplifies rounding, as --grad-cache on one GPU does.
-            result["largest_loss_difference"] = cgc.difference("ranks_f32.cgplan", "--lr", "1e-5")
+            result["largest_loss_difference"] = cgc.difference("ranks_f32.cgplan", "--lr", str(WARM_UP_RATE))
             result["killed"] = cgc.killed()
     print(json.dumps(result, indent=2))
 
 
-if "PAIRS" in os.environ:
+if "LOSSES" in os.environ:
+    peer_losses()
+elif "PAIRS" in os.environ:
     peer()
 else:
     main()

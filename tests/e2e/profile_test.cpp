@@ -20,7 +20,8 @@ TEST_F(Profile, HasATimeForEachRecord) {
   size_t named = 0;
   for (const auto &record : bucket["records"]) {
     EXPECT_GE(record["us"], 0.0);
-    named += record["module"] != "" && record["source"] != "";
+    named += !record["module"].get<std::string>().empty() &&
+             !record["source"].get<std::string>().empty();
   }
   EXPECT_GT(named, records / 2);
   for (const char *groups : {"ops", "modules"}) {
