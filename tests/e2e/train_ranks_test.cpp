@@ -308,6 +308,34 @@ TEST_F(TrainRanks, EndWhenOneDiesAndKeepTheCheckpoint) {
   EXPECT_EQ(int(parseJson(resumed[0], "train")["first_step"]) % 50, 1);
 }
 
+/// The same command again, as torchrun starts it after a failure.
+TEST_F(TrainRanks, ARestartGoesOnFromTheLastCheckpoint) {
+  compile({"--data-parallel"});
+  const auto train = [&](const std::string &folder, const std::string &fault) {
+    return run(2, [&](int) {
+      return Rank{arguments({"--restartable", "--steps", "60", "--checkpoint", folder,
+                             "--checkpoint-every", "20", "--shuffle", "--seed", "4", "--json"}),
+                  fault};
+    });
+  };
+  EXPECT_NE(train("run", "NCCL_TEST_FAULT=1:50:die")[0].status, 0);
+  const std::vector<Outcome> again = train("run", "A=1"), whole = train("whole", "A=1");
+  for (const Outcome *outcome : {&again[0], &whole[0]})
+    ASSERT_EQ(outcome->status, 0) << outcome->err;
+  const auto restarted = parseJson(again[0], "train");
+  const int first = restarted["first_step"];
+  EXPECT_GT(first, 20);
+  EXPECT_EQ(first % 20, 1);
+  EXPECT_EQ(int(restarted["steps"]), 61 - first);
+  EXPECT_EQ(readFile(folder / "run/model.safetensors"),
+            readFile(folder / "whole/model.safetensors"));
+  const Outcome after = train("run", "A=1")[0];
+  ASSERT_EQ(after.status, 0) << after.err;
+  EXPECT_EQ(int(parseJson(after, "train")["steps"]), 0);
+  expectError(cgc({"train", "step.cgplan", "--data", x_, y_, "--restartable"}), 2,
+              {"--restartable needs --checkpoint"});
+}
+
 TEST_F(TrainRanks, StopTogetherWhenOneIsAskedTo) {
   compile({"--data-parallel"});
   const std::vector<std::string> forever =

@@ -48,9 +48,22 @@ struct TrainFlags {
   std::optional<int> device; ///< None: 0, or that of the rank's number on its host.
   int threads = 0;
   RankFlags ranks;
-  bool resumeAnyPlan = false, shuffle = false, failOnNan = false, json = false;
+  bool resumeAnyPlan = false, restartable = false, shuffle = false, failOnNan = false, json = false;
   PeerFlags against;
 };
+
+/// The flags with which a restart goes on: those of --resume, if there is a checkpoint.
+TrainFlags afterRestart(TrainFlags flags) {
+  std::error_code ignored;
+  if (!flags.restartable ||
+      !std::filesystem::exists(flags.checkpoint + "/" + std::string(kModelFile), ignored))
+    return flags;
+  flags.resume = flags.checkpoint;
+  flags.weights.clear();
+  flags.shuffle = false;
+  flags.seed.reset();
+  return flags;
+}
 
 /// The bucket of the step that --batch chooses, or the first one.
 Result<const Bucket *> chooseBucket(const PlanData &plan, const TrainFlags &options) {
@@ -246,6 +259,7 @@ Status trainAsRank(const TrainFlags &options, const std::shared_ptr<const Plan> 
     };
     CGC_TRY(ranks.agree(facts));
   }
+  const uint64_t made = options.restartable ? std::min(trainer.stepNumber(), steps) : 0;
   if (!options.weights.empty()) {
     auto unused = trainer.loadModel(options.weights);
     CGC_TRY(unused.status().withContext("--weights"));
@@ -270,7 +284,7 @@ Status trainAsRank(const TrainFlags &options, const std::shared_ptr<const Plan> 
     CGC_ASSIGN_OR_RETURN(validation, Validation::create(plan->data(), *bucket, *heldOut, onGpu));
   }
 
-  TrainingOptions training{.steps = steps,
+  TrainingOptions training{.steps = steps - made,
                            .accumulate = options.accumulate,
                            .logEvery = logEvery,
                            .checkpoint = options.checkpoint,
@@ -333,6 +347,8 @@ Status train(const TrainFlags &options) {
   // All arguments and files are checked before the device is touched.
   if (options.checkpointEvery != 0 && options.checkpoint.empty())
     return {Code::Usage, "--checkpoint-every needs --checkpoint, the folder to write"};
+  if (options.restartable && options.checkpoint.empty())
+    return {Code::Usage, "--restartable needs --checkpoint, the folder from which it goes on"};
   if (!options.against.model.empty() && options.device.value_or(0) != 0)
     return {Code::Usage, "--against runs LibTorch on GPU 0; leave --device out"};
   if (!options.against.model.empty() && options.accumulate != 0)
@@ -352,7 +368,7 @@ Status train(const TrainFlags &options) {
   CGC_ASSIGN_OR_RETURN(Plan loaded, Plan::load(options.plan));
   const auto plan = std::make_shared<const Plan>(std::move(loaded));
   CGC_ASSIGN_OR_RETURN(TrainingRanks ranks, TrainingRanks::create(plan->data(), options.ranks));
-  return ranks.explain(trainAsRank(options, plan, ranks));
+  return ranks.explain(trainAsRank(afterRestart(options), plan, ranks));
 }
 
 void addAgainstOptions(CLI::App &command, PeerFlags &flags, CLI::Option *resume) {
@@ -449,6 +465,11 @@ Verb addTrain(CLI::App &app) {
                  "Also resume from a checkpoint that another plan with the same states wrote: with "
                  "another schedule, batch or target")
       ->needs(resume);
+  command
+      ->add_flag("--restartable", options->restartable,
+                 "Go on from the folder of --checkpoint if it is there, up to --steps in all: for "
+                 "launchers that start the same command again")
+      ->excludes(resume);
   command
       ->add_option("--weights", options->weights,
                    "Start from these parameters and buffers: a file of safetensors, or a "
