@@ -15,12 +15,12 @@ namespace cgc::backend {
 namespace {
 
 /// Sorts neighbors of branch 0 that use no common memory by the collectives that they wait for, so
-/// that none waits for one behind the next one's.
-void sortReaders(Bucket &bucket) {
-  std::vector<RecordAccesses> collectives, accesses;
+/// that none waits for one behind the next one's. `accesses` are those of the records.
+void sortReaders(Bucket &bucket, std::vector<RecordAccesses> accesses) {
+  std::vector<RecordAccesses> collectives;
   std::vector<size_t> waits;
   for (size_t i = 0; i < bucket.records.size(); ++i) {
-    RecordAccesses own(bucket, bucket.records[i]);
+    const RecordAccesses &own = accesses[i];
     size_t wait = collectives.size();
     while (wait > 0 && !own.conflictsWith(collectives[wait - 1]))
       --wait;
@@ -29,7 +29,6 @@ void sortReaders(Bucket &bucket) {
     for (size_t at = i; at > 0 && bucket.records[at - 1].branch == 0; --at)
       if (accesses[at - 1].conflictsWith(own))
         wait = std::max(wait, waits[at - 1]);
-    accesses.push_back(std::move(own));
     waits.push_back(wait);
     for (size_t at = i;
          at > 0 && bucket.records[at].branch == 0 && bucket.records[at - 1].branch == 0 &&
@@ -77,10 +76,13 @@ void scheduleCollectives(Bucket &bucket, const RecordMicros &micros) {
   std::iota(order.begin(), order.end(), size_t(0));
   llvm::stable_sort(order, [&](size_t a, size_t b) { return ends[a] < ends[b]; });
   std::vector<LaunchRecord> sorted;
-  for (const size_t i : order)
+  std::vector<RecordAccesses> sortedAccesses;
+  for (const size_t i : order) {
     sorted.push_back(std::move(bucket.records[i]));
+    sortedAccesses.push_back(std::move(accesses[i]));
+  }
   bucket.records = std::move(sorted);
-  sortReaders(bucket);
+  sortReaders(bucket, std::move(sortedAccesses));
 }
 
 } // namespace cgc::backend

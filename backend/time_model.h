@@ -5,7 +5,8 @@
 
 namespace cgc::backend {
 
-/// The estimated time of one record of `bucket` with its launch, as below.
+/// The part of one record of `bucket`, with its launch, in the time that the function below
+/// returns, in microseconds.
 double estimateMicros(const LaunchRecord &record, const Bucket &bucket, DeviceKind target,
                       int64_t multiprocessors);
 

@@ -30,6 +30,15 @@ Result<std::optional<uint64_t>> PassOptions::takeNumber(llvm::StringRef name) {
   return std::optional(number);
 }
 
+Status PassOptions::takePositive(llvm::StringRef name, uint64_t &value) {
+  CGC_ASSIGN_OR_RETURN(const auto given, takeNumber(name));
+  if (given == 0)
+    return {Code::Usage,
+            "option '" + name.str() + "' of pass '" + pass_ + "' has to be at least 1"};
+  value = given.value_or(value);
+  return Status::ok();
+}
+
 Result<std::optional<std::string>> PassOptions::takeOneOf(llvm::StringRef name,
                                                           llvm::ArrayRef<llvm::StringRef> values) {
   std::optional<std::string> text = take(name);

@@ -29,6 +29,8 @@ public:
   std::optional<std::string> take(llvm::StringRef name);
   /// Returns a nonnegative number; nullopt if it is not given. Usage if it is not such a number.
   Result<std::optional<uint64_t>> takeNumber(llvm::StringRef name);
+  /// Replaces `value` by that number, if it is given. Usage if it is 0.
+  Status takePositive(llvm::StringRef name, uint64_t &value);
   /// Returns one of `values`; nullopt if it is not given. Usage, with the nearest value, if it is
   /// none of them.
   Result<std::optional<std::string>> takeOneOf(llvm::StringRef name,

@@ -67,10 +67,7 @@ Node *lastOperand(const Node &call) {
 
 Result<JoinCollectivesPass> JoinCollectivesPass::create(PassOptions &options) {
   JoinCollectivesPass pass;
-  CGC_ASSIGN_OR_RETURN(const auto bytes, options.takeNumber("bytes"));
-  pass.bytes = bytes.value_or(pass.bytes);
-  if (pass.bytes == 0)
-    return Status(Code::Usage, "option 'bytes' of join-collectives has to be at least 1");
+  CGC_TRY(options.takePositive("bytes", pass.bytes));
   return pass;
 }
 

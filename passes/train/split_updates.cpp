@@ -87,10 +87,7 @@ void split(Node &update, const std::vector<Part> &parts, ir::GraphRewriter &rewr
 
 Result<SplitUpdatesPass> SplitUpdatesPass::create(PassOptions &options) {
   SplitUpdatesPass pass;
-  CGC_ASSIGN_OR_RETURN(const auto elements, options.takeNumber("elements"));
-  pass.elements = elements.value_or(pass.elements);
-  if (pass.elements == 0)
-    return Status(Code::Usage, "option 'elements' of split-updates has to be at least 1");
+  CGC_TRY(options.takePositive("elements", pass.elements));
   return pass;
 }
 

@@ -101,6 +101,8 @@ struct Context::Impl {
   Status prepare(size_t entry, size_t bucket);
   /// prepare() for a caller. Usage if the context is busy, or if there is no such entry or bucket.
   Result<BoundBucket *> use(std::string_view entry, size_t bucket);
+  /// The same for the context's only user, on whose thread the device is current.
+  Result<BoundBucket *> prepared(std::string_view entry, size_t bucket);
   /// Runs buckets of one entry, one after another, on views that have been checked. Usage if the
   /// context is busy.
   Status run(size_t entry, std::span<const BucketRun> runs, std::span<const TensorView> inputs,

@@ -98,11 +98,6 @@ Status Context::Impl::runBuckets(size_t entry, std::span<const BucketRun> runs,
                                  std::span<const TensorView> outputs, cudaStream_t callers) {
   const cudaStream_t on = callers ? callers : stream.get();
   const std::vector<Bucket> &of = engine.plan.data().entries[entry].buckets;
-  std::vector<TensorView> staged;
-  if (staging && runs.size() == 1 && !runs[0].rows) {
-    CGC_ASSIGN_OR_RETURN(staged, staging->begin(of[runs[0].bucket], inputs));
-    inputs = staged;
-  }
   const auto enqueue = [&]() -> Status {
     if (staging)
       CGC_TRY(staging->waitOn(on));
@@ -111,7 +106,15 @@ Status Context::Impl::runBuckets(size_t entry, std::span<const BucketRun> runs,
           {*buckets[entry][run.bucket], of[run.bucket], run.rows, inputs, outputs}, on));
     return Status::ok();
   };
-  const Status enqueued = inTurn(on, std::ref(enqueue));
+  std::vector<TensorView> staged;
+  const auto stageAndEnqueue = [&]() -> Status {
+    if (staging && runs.size() == 1 && !runs[0].rows) {
+      CGC_ASSIGN_OR_RETURN(staged, staging->begin(of[runs[0].bucket], inputs));
+      inputs = staged;
+    }
+    return inTurn(on, std::ref(enqueue));
+  };
+  const Status enqueued = stageAndEnqueue();
   if (!enqueued.isOk() && staging)
     staging->abandon();
   CGC_TRY(enqueued);
@@ -126,15 +129,13 @@ Status Context::Impl::profileBucket(std::string_view entry, size_t bucket,
   const BusyScope scope(busy);
   if (!scope.entered())
     return busyContext();
-  CGC_TRY(engine.fault.check());
-  CGC_ASSIGN_OR_RETURN(const auto at, findBucket(entry, bucket));
   const DeviceGuard guard(engine.device);
-  CGC_TRY(prepare(at.first, at.second));
-  BoundBucket &bound = *buckets[at.first][at.second];
-  makePlainEdges(bound.records);
-  Status status = inTurn(stream.get(), [&] { return withThreads([&] { return profile(bound); }); });
+  CGC_ASSIGN_OR_RETURN(BoundBucket *const bound, prepared(entry, bucket));
+  makePlainEdges(bound->records);
+  Status status =
+      inTurn(stream.get(), [&] { return withThreads([&] { return profile(*bound); }); });
   if (options.programmaticEdges)
-    makeProgrammaticEdges(bound.records);
+    makeProgrammaticEdges(bound->records);
   if (device == DeviceKind::Cuda)
     status = engine.fault.note(std::move(status), stream.get());
   return status.withContext("profile of entry '" + std::string(entry) + "'");
@@ -189,9 +190,13 @@ Result<BoundBucket *> Context::Impl::use(std::string_view entry, size_t bucket) 
   const BusyScope scope(busy);
   if (!scope.entered())
     return busyContext();
+  const DeviceGuard guard(engine.device);
+  return prepared(entry, bucket);
+}
+
+Result<BoundBucket *> Context::Impl::prepared(std::string_view entry, size_t bucket) {
   CGC_TRY(engine.fault.check());
   CGC_ASSIGN_OR_RETURN(const auto at, findBucket(entry, bucket));
-  const DeviceGuard guard(engine.device);
   Status status = prepare(at.first, at.second);
   if (device == DeviceKind::Cuda)
     status = engine.fault.note(std::move(status), stream.get());

@@ -83,12 +83,11 @@ public:
   /// Opens the libraries that `plan` needs and uploads its weights. `plan` is borrowed and must
   /// outlive the engine. Device if there is no usable GPU or driver, the GPU cannot run the plan's
   /// kernels, or a library that the plan calls is missing. Usage if an op library is not given or
-  /// has another hash, if a host function is not given, if the communicator is of
-  /// another device, if it has several ranks and the plan no collectives, if
-  /// the executor is Reference and the plan's target is cpu, or if `copyWeightsFrom` is of another
-  /// plan or not on a GPU. Unsupported, naming the record, if the executor is Reference and the
-  /// plan calls an op library. OutOfMemory with a memory breakdown, before anything is allocated,
-  /// if the weights do not fit.
+  /// has another hash, if a host function is not given, if the communicator is of another device,
+  /// if it has several ranks and the plan no collectives, if the executor is Reference and the
+  /// plan's target is cpu, or if `copyWeightsFrom` is of another plan or not on a GPU. Unsupported,
+  /// naming the record, if the executor is Reference and the plan calls an op library. OutOfMemory
+  /// with a memory breakdown, before anything is allocated, if the weights do not fit.
   static Result<Engine> create(const Plan &plan, EngineOptions options = {});
   static Result<Engine> create(const Plan &&, EngineOptions = {}) = delete; // It would dangle.
   Engine(Engine &&) noexcept;

@@ -1,17 +1,17 @@
 // InputStaging: a stream that copies inputs, and the events between it and the stream of runs.
 #include "runtime/exec/input_staging.h"
 
+#include "runtime/base/checked.h"
+
 #include <algorithm>
 #include <utility>
 
 namespace cgc {
 namespace {
 
-constexpr uint64_t kAlignment = 256; // As cudaMalloc's.
-
 uint64_t stagedBytes(const IoTensor &input, uint64_t smallest) {
   const uint64_t bytes = input.indexBounds.empty() ? *tensorBytes(input.dtype, input.sizes) : 0;
-  return bytes < smallest ? 0 : (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return bytes < smallest ? 0 : *alignUp(bytes, kBufferAlignment);
 }
 
 } // namespace

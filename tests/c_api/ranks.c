@@ -2,29 +2,12 @@
  * are steps of examples/training/mlp.py for --data-parallel, which the reference executor runs;
  * NCCL is the stand-in. Exits with 1 and prints the line that failed. */
 #define _POSIX_C_SOURCE 200809L
-#include "runtime/cgc.h"
+#include "tests/c_api/checks.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                                           \
-  do {                                                                                             \
-    if (!(condition)) {                                                                            \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                              \
-      exit(1);                                                                                     \
-    }                                                                                              \
-  } while (0)
-#define SUCCEEDS(call)                                                                             \
-  do {                                                                                             \
-    cgc_error *error = NULL;                                                                       \
-    if ((call) != CGC_OK) {                                                                        \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cgc_error_message(error));                \
-      exit(1);                                                                                     \
-    }                                                                                              \
-  } while (0)
 /* The call fails with `code` and a message that begins with `begin` and contains `text`. */
 #define FAILS(call, code, begin, text)                                                             \
   do {                                                                                             \

@@ -1,19 +1,11 @@
 /* Uses every function of the C API from C99, on the host: serve PLAN HOST_PLAN LARGER_PLAN. Entry
  * "rows" of PLAN computes y = w - x over batches of f32[N,4]; entry "twice" of HOST_PLAN is a host
  * call on f32[2,4]. Exits with 1 and prints the line that failed. */
-#include "runtime/cgc.h"
+#include "tests/c_api/checks.h"
 
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                           \
-  do {                                                                                             \
-    if (!(condition)) {                                                                            \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                              \
-      return 1;                                                                                    \
-    }                                                                                              \
-  } while (0)
 /* The call fails with `code` and a message that contains `text`, and no name of the C++ API. */
 #define FAILS(call, code, text)                                                                    \
   do {                                                                                             \

@@ -1,26 +1,10 @@
 /* Trains from C99 with every function of a trainer, on the host: train PLAN FOLDER [reference].
  * PLAN is the step of examples/training/mlp.py with AdamW; one with target cuda needs the reference
  * executor. Exits with 1 and prints the line that failed. */
-#include "runtime/cgc.h"
+#include "tests/c_api/checks.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                           \
-  do {                                                                                             \
-    if (!(condition)) {                                                                            \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                              \
-      return 1;                                                                                    \
-    }                                                                                              \
-  } while (0)
-#define SUCCEEDS(call)                                                                             \
-  do {                                                                                             \
-    cgc_error *error = NULL;                                                                       \
-    if ((call) != CGC_OK) {                                                                        \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cgc_error_message(error));                \
-      return 1;                                                                                    \
-    }                                                                                              \
-  } while (0)
 /* The call fails with `code` and a message that contains `text`. */
 #define FAILS(call, code, text)                                                                    \
   do {                                                                                             \

@@ -26,7 +26,7 @@ struct RankFlags {
   double timeout = 600;             ///< The seconds that a rank waits for the others.
 };
 
-/// Adds --rendezvous, --timeout and --nccl; `flags` must outlive `command`.
+/// Adds --rendezvous, --communicator-id, --timeout and --nccl; `flags` must outlive `command`.
 void addRankOptions(CLI::App &command, RankFlags &flags);
 
 class TrainingRanks final {
