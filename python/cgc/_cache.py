@@ -3,14 +3,16 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import shutil
 import sys
 import threading
 import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from . import _program, _runtime
 from ._errors import Error
@@ -33,16 +35,18 @@ def digest(program: Path) -> str:
 
 
 def compile_plan(programs: Sequence[Path], digests: Sequence[str], output: Path, options: Sequence[str], *,
-                 base: tuple[Path, str] | None = None) -> str:
+                 base: tuple[Path, str] | None = None, before: Callable[[], None] = lambda: None) -> str:
     """Compiles exported programs, whose digest() is given, to a plan file, or takes the plan from the cache. Returns a key
-    for the plan. `base` is a plan to add buckets to, and its key."""
+    for the plan. `base` is a plan to add buckets to, and its key. `before` is called before the compiler, and may write the
+    programs."""
     names = [path.stem for path in programs if len(programs) > 1]
-    text = "\0".join([*digests, *names, *options, base[1] if base else "", *_surroundings()])
+    text = "\0".join([*digests, *names, *options, base[1] if base else "", *surroundings()])
     key = hashlib.sha256(text.encode()).hexdigest()
     folder = _folder(options)
     entry = folder / f"{key}.cgplan" if folder else None
     if entry and _take(entry, output):
         return key
+    before()
     _program.run(["compile", *map(str, programs), "-o", str(output), *options, *(["--add-to", str(base[0])] if base else [])])
     if entry:
         try:
@@ -53,7 +57,33 @@ def compile_plan(programs: Sequence[Path], digests: Sequence[str], output: Path,
     return key
 
 
-def _surroundings() -> list[str]:
+def is_on() -> bool:
+    return _folder(()) is not None
+
+
+def find_export(name: str) -> Any:
+    """What add_export() has kept under a name; None if there is nothing."""
+    folder = _folder(())
+    try:
+        return json.loads((folder / f"{name}.json").read_text()) if folder else None
+    except (OSError, ValueError):  # It is not there, or damaged, and is written anew.
+        return None
+
+
+def add_export(name: str, facts: Any) -> None:
+    """Keeps what is to be known of a program without exporting it again; None removes it."""
+    if folder := _folder(()):
+        entry = folder / f"{name}.json"
+        with contextlib.suppress(OSError):  # compile_plan() tells.
+            if facts is None:
+                entry.unlink(missing_ok=True)
+                return
+            folder.mkdir(parents=True, exist_ok=True)
+            with _replacing(entry) as temporary:
+                temporary.write_text(json.dumps(facts))
+
+
+def surroundings() -> list[str]:
     """What a plan depends on besides programs and options: the compiler, torch, and the GPU that it is compiled on."""
     program = os.stat(_program.PROGRAM)
     torch = sys.modules.get("torch")
@@ -92,7 +122,7 @@ def _put(output: Path, entry: Path) -> None:
     entry.parent.mkdir(parents=True, exist_ok=True)
     copy_whole(output, entry)
     entries = []
-    for file in entry.parent.glob("*.cgplan"):
+    for file in (*entry.parent.glob("*.cgplan"), *entry.parent.glob("*.json")):
         with contextlib.suppress(FileNotFoundError):  # Another process removes entries, too.
             entries.append((file.stat().st_mtime, file.stat().st_size, file))
     entries.sort(reverse=True)
@@ -105,9 +135,16 @@ def _put(output: Path, entry: Path) -> None:
 
 def copy_whole(source: Path, target: Path) -> None:
     """Copies a file, so that the target is the one before or all of the new one."""
+    with _replacing(target) as temporary:
+        shutil.copyfile(source, temporary)
+
+
+@contextlib.contextmanager
+def _replacing(target: Path) -> Iterator[Path]:
+    """A file to write, which then takes the place of the target."""
     temporary = target.with_name(f"{target.name}.tmp.{os.getpid()}.{threading.get_ident()}")
     try:
-        shutil.copyfile(source, temporary)
+        yield temporary
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)

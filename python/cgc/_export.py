@@ -157,7 +157,13 @@ def shared(results: Iterable[Any], inputs: Iterable[Any]) -> int | None:
 class Outputs:
     """What a program returns: a tree of tensors and None."""
 
-    def __init__(self, program: Any):
+    def __init__(self, tree: Any, dtypes: Sequence[Any], are_new: bool):
+        self._tree, self._dtypes = tree, dtypes
+        self.are_new = are_new  #: Whether the model's share no memory with its inputs, nor one another.
+
+    @classmethod
+    def of(cls, program: Any) -> Outputs:
+        """Those of an exported program."""
         import torch
         nodes = program.graph.output_node().args[0]
         values = [node.meta["val"] if isinstance(node, torch.fx.Node) else node
@@ -167,9 +173,19 @@ class Outputs:
         if other := [value for value in values if not isinstance(value, (torch.Tensor, type(None)))]:
             raise UsageError(f"forward() returns {other[0]}, which is no tensor; return tensors")
         inputs = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"]
-        self.are_new = shared(values, inputs) is None  #: Whether the model's share no memory with its inputs, nor one another.
-        self._tree = program.call_spec.out_spec
-        self._dtypes = [getattr(value, "dtype", None) for value in values]
+        return cls(program.call_spec.out_spec, [getattr(value, "dtype", None) for value in values], shared(values, inputs) is None)
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any]) -> Outputs:
+        """Those that to_json() has described."""
+        import torch
+        return cls(torch.utils._pytree.treespec_loads(facts["tree"]),
+                   [name and getattr(torch, name) for name in facts["dtypes"]], facts["are_new"])
+
+    def to_json(self) -> dict[str, Any]:
+        import torch
+        return {"tree": torch.utils._pytree.treespec_dumps(self._tree), "are_new": self.are_new,
+                "dtypes": [dtype and str(dtype).removeprefix("torch.") for dtype in self._dtypes]}
 
     def leaf(self, index: int) -> int:
         """The number of tensors before the output `index` of forward(). UsageError if that is no tensor."""
@@ -199,6 +215,17 @@ def _are_equal(got: Any, want: Any) -> bool:
     leaves, expected = torch.utils._pytree.tree_leaves(got), torch.utils._pytree.tree_leaves(want)
     return len(leaves) == len(expected) and all(
         a.shape == b.shape and a.dtype == b.dtype and torch.allclose(a.double(), b.double(), 1e-2, _scale(b) * 1e-3, equal_nan=True)
+        if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) else repr(a) == repr(b)
+        for a, b in zip(leaves, expected))
+
+
+def agree(got: Any, want: Any, limit: float) -> bool:
+    """Whether two trees have equal tensors, or tensors of floats whose relative L2 distance is at most `limit`."""
+    import torch
+    leaves, expected = torch.utils._pytree.tree_leaves(got), torch.utils._pytree.tree_leaves(want)
+    return len(leaves) == len(expected) and all(
+        a.shape == b.shape and a.dtype == b.dtype and
+        (bool((a.double() - b.double()).norm() <= limit * b.double().norm()) if b.is_floating_point() else torch.equal(a, b))
         if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) else repr(a) == repr(b)
         for a, b in zip(leaves, expected))
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import html
 import inspect
 import itertools
@@ -19,7 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _cache, _export, _program
+from . import _cache, _export, _fingerprint, _program
 from ._errors import BusyError, DeviceError, Error, OutOfMemoryError, UsageError
 from ._plan import short_dtype
 from ._prepared import PreparedCall
@@ -48,12 +49,15 @@ class _Program:
     """What one form of inputs runs."""
 
     inputs: dict[str, tuple[str, list[int | str]]]  #: Dtype and sizes of each, "N" for a dynamic batch, "L0" for a length.
-    path: Path  #: The exported program.
+    path: Path  #: The exported program, or where it is written if the cache lacks a plan of it.
     digest: str  #: Of its content.
     most: int  #: The largest batch that it is exported for.
     outputs: _export.Outputs
     device: int | None  #: The GPU of the inputs, if they are on one.
     level: int  #: Which sizes are dynamic.
+    export: str | None  #: Names what the cache has of the export.
+    example: tuple[dict[str, Any], dict[str, Any]] | None = None  #: The tensors and constants to export it with, until it is.
+    is_checked: bool = True  #: Whether it was exported in this process, or its results were compared with the model's.
     buckets: list[_Bucket] = dataclasses.field(default_factory=list)
     is_chosen: bool = False  #: Whether compile() was given the batches: others run in them.
     session: Session | None = None
@@ -90,6 +94,13 @@ class _Program:
 
 class _NotNow(UsageError):
     """The model may be compiled, but not in this call."""
+
+
+class _Stale(_NotNow):
+    """The cache has the export of another model for this one."""
+
+    def __init__(self) -> None:
+        super().__init__("the cache has another export; call again")
 
 
 class CompiledModule:
@@ -164,7 +175,9 @@ class CompiledModule:
                         self._compile_later(program, bucket, form)
                 if program.takes(bucket):
                     call = self._prepare(program, tensors, arguments)
-                    if not program.needs(bucket):
+                    if not self._is_right(program, call, arguments, named):
+                        call = None
+                    elif not program.needs(bucket):
                         calls[key] = call
         except Error as error:
             self._refuse(form, error)
@@ -186,6 +199,11 @@ class CompiledModule:
             if batches != [given] and not any("N" in sizes for _, sizes in program.inputs.values()):
                 raise _NotNow(f"the model fixes its batch, and the inputs have one of {given}; leave batch out")
             program = self._compile(program, [(one, *lengths) for one in batches], tensors, constants)
+            if not program.is_checked and not (program.takes((given, *lengths)) and
+                                               self._is_right(program, self._prepare(program, tensors, ()), (), inputs)):
+                self._forget(program)
+                program = self._program_of(tensors, constants, batches[-1], is_ahead=True)
+                program = self._compile(program, [(one, *lengths) for one in batches], tensors, constants)
             program.is_chosen = True
         except Error as error:
             if not self._falls_back(error):
@@ -282,7 +300,9 @@ class CompiledModule:
                 if len(self._programs) >= self._limit:
                     raise _NotNow(f"the model is compiled for {len(self._programs)} forms of inputs, which is the limit; "
                                   "give compile() a larger limit")
-                program = self._export(tensors, constants, most)
+                fingerprint = _fingerprint.of(self._model, _cache.surroundings()) if _cache.is_on() else None
+                program = (self._known(fingerprint, tensors, constants, most) if fingerprint else None) or \
+                    self._export(tensors, constants, most, fingerprint)
                 if not self._weights:
                     self._weights = [weight for weight in (*self._model.parameters(), *self._model.buffers())
                                      if not weight.is_inference()]
@@ -290,7 +310,52 @@ class CompiledModule:
                 self._programs[_form(tensors, constants, program.level)] = program
         return program
 
-    def _export(self, tensors: dict[str, Any], constants: dict[str, Any], most: int) -> _Program:
+    def _known(self, fingerprint: str, tensors: dict[str, Any], constants: dict[str, Any], most: int) -> _Program | None:
+        """A program that another process has exported, from the cache; None if there is none."""
+        for level in range(self._level, -1, -1):
+            export = _export_name(fingerprint, tensors, constants, level)
+            with contextlib.suppress(Exception):  # Whatever torch raises for a tree that it cannot read.
+                if facts := _cache.find_export(export):
+                    outputs = _export.Outputs.from_json(facts["outputs"])
+                    if facts["most"] >= most and not (self._is_part and not outputs.are_new):
+                        program = self._made(tensors, facts["digest"], facts["most"], outputs, level, export,
+                                             example=(_of_rows(tensors, level, facts["rows"]), constants), is_checked=False)
+                        self._level = level
+                        return program
+        return None
+
+    def _write(self, program: _Program) -> None:
+        """Exports a program that the cache has, but not the plan for a bucket of it."""
+        if program.example:
+            tensors, constants = program.example
+            with _export.LOCK:
+                if self._is_old:
+                    raise _NotNow("the weights of the model have changed since it was compiled for others; call refresh()")
+                again = self._export(tensors, constants, program.most // 2, None)
+            if again.digest != program.digest:
+                raise _Stale
+            os.replace(again.path, program.path)
+            program.example, program.is_checked = None, True
+
+    def _is_right(self, program: _Program, call: _Call, arguments: tuple, named: Mapping[str, Any]) -> bool:
+        """Whether a program of the cache computes what the model does, which is found out once. One that does not goes."""
+        if not program.is_checked:
+            is_exact = self._settings["precision"] in (None, "fp32") and all(weight.dtype.itemsize >= 4 for weight in self._weights)
+            if not _export.agree(call.run(arguments, named), self._answer(arguments, named, None),
+                                 1e-3 if is_exact else 5e-2):
+                self._forget(program)
+                return False
+            program.is_checked = True
+        return True
+
+    def _forget(self, program: _Program) -> None:
+        with _export.LOCK:
+            self._programs = {form: other for form, other in self._programs.items() if other is not program}
+            self._calls = {}
+        if program.export:
+            _cache.add_export(program.export, None)
+
+    def _export(self, tensors: dict[str, Any], constants: dict[str, Any], most: int, fingerprint: str | None) -> _Program:
         """The program with as many dynamic sizes as torch allows."""
         batch, level = _batch_of(tensors), self._level
         batched = [name for name, tensor in tensors.items() if tensor.dim() and len(tensor) == batch]
@@ -304,19 +369,31 @@ class CompiledModule:
                 level = _BATCH if any(lengths.values()) else _STATIC
                 continue
             self._level = level if _export.keeps(exported, lengths) else _BATCH
-            return self._save(exported, tensors, _export.most_rows(most, batch), self._level)
+            return self._save(exported, tensors, constants, _export.most_rows(most, batch), self._level, fingerprint)
         exported = _export.export_program(self._model, "forward", tensors, None, constants=constants)
         self._level = _STATIC
-        return self._save(exported, tensors, max(most, batch), _STATIC)
+        return self._save(exported, tensors, constants, max(most, batch), _STATIC, fingerprint)
 
-    def _save(self, exported: Any, tensors: dict[str, Any], most: int, level: int) -> _Program:
-        outputs = _export.Outputs(exported)
+    def _save(self, exported: Any, tensors: dict[str, Any], constants: dict[str, Any], most: int, level: int,
+              fingerprint: str | None) -> _Program:
+        outputs = _export.Outputs.of(exported)
         if self._is_part and not outputs.are_new:
             raise UsageError("its outputs share memory with its inputs or one another, and those of a plan are new")
-        path = _export.save(exported, self._folder / f"{next(self._numbers)}.pt2")
+        program = self._made(tensors, "", most, outputs, level,
+                             _export_name(fingerprint, tensors, constants, level) if fingerprint else None)
+        program.digest = _cache.digest(_export.save(exported, program.path))
+        if program.export:
+            with contextlib.suppress(NotImplementedError):  # torch cannot write each tree.
+                _cache.add_export(program.export, {"digest": program.digest, "rows": _batch_of(tensors), "most": most,
+                                                   "outputs": outputs.to_json()})
+        return program
+
+    def _made(self, tensors: dict[str, Any], digest: str, most: int, outputs: _export.Outputs, level: int, export: str | None,
+              **settings: Any) -> _Program:
         inputs = {name: (short_dtype(name, tensors[name]), sizes) for name, sizes in _sizes(tensors, level).items()}
         device = next((tensor.device.index for tensor in tensors.values() if tensor.device.type == "cuda"), None)
-        return _Program(inputs, path, _cache.digest(path), most, outputs, device, level)
+        return _Program(inputs, self._folder / f"{next(self._numbers)}.pt2", digest, most, outputs, device, level, export,
+                        **settings)
 
     def _compile_later(self, program: _Program, bucket: _Bucket, form: Any) -> None:
         if bucket in program.failed or (program.pending and not program.pending.done()) or len(program.buckets) >= self._limit:
@@ -325,6 +402,8 @@ class CompiledModule:
         def compile_it() -> None:
             try:
                 self._add_buckets(program, [bucket])
+            except _Stale:
+                self._forget(program)  # The next call exports it.
             except Exception as error:
                 if program.has_lengths:
                     self._level = _BATCH  # The next call exports a program of these lengths alone.
@@ -377,10 +456,13 @@ class CompiledModule:
         """Adds buckets to the program or, if cgc cannot compile it with dynamic lengths, to one without, and returns it."""
         try:
             self._add_buckets(program, buckets)
-        except Error:
-            if not program.has_lengths:
+        except Error as error:
+            if isinstance(error, _Stale):
+                self._forget(program)
+            elif program.has_lengths:
+                self._level = _BATCH
+            else:
                 raise
-            self._level = _BATCH
             program = self._program_of(tensors, constants, max(bucket[0] for bucket in buckets), is_ahead=True)
             self._add_buckets(program, buckets)
         return program
@@ -406,7 +488,8 @@ class CompiledModule:
         if program.takes_rows:
             command += ["--batch", ",".join(str(bucket[0]) for bucket in buckets)]
         program.key = _cache.compile_plan([program.path], [program.digest], plan, command,
-                                          base=(program.plan, program.key) if program.plan else None)
+                                          base=(program.plan, program.key) if program.plan else None,
+                                          before=lambda: self._write(program))
         if program.session:
             program.session.update(plan)
         else:
@@ -462,6 +545,13 @@ def _sizes(tensors: dict[str, Any], level: int) -> dict[str, list[int | str]]:
     return sizes
 
 
+def _of_rows(tensors: dict[str, Any], level: int, rows: int) -> dict[str, Any]:
+    """The tensors with this batch, where it is dynamic."""
+    import torch
+    return {name: tensors[name][torch.arange(rows) % len(tensors[name])] if "N" in sizes else tensors[name]
+            for name, sizes in _sizes(tensors, level).items()}
+
+
 def _lengths_of(tensors: dict[str, Any]) -> list[int]:
     """The different sizes, but the first, of tensors of integers and bools. Those of 0 and 1 are programs of their own."""
     return list(dict.fromkeys(size for tensor in tensors.values() if not tensor.is_floating_point()
@@ -490,6 +580,11 @@ def _autocast(kinds: Iterable[str]) -> list[tuple]:
     """The kinds of devices, of these, whose ops are under autocast, with its dtype."""
     import torch
     return [(kind, torch.get_autocast_dtype(kind)) for kind in kinds if torch.is_autocast_enabled(kind)]
+
+
+def _export_name(fingerprint: str, tensors: dict[str, Any], constants: dict[str, Any], level: int) -> str:
+    """Names the export of a module with this fingerprint for this form of inputs in the cache."""
+    return hashlib.sha256(f"{fingerprint} {level} {_form(tensors, constants, level)}".encode()).hexdigest()
 
 
 def _form(tensors: dict[str, Any], constants: dict[str, Any], level: int) -> tuple:

@@ -76,7 +76,7 @@ def train(model: torch.nn.Module, inputs: Mapping[str, torch.Tensor] | Sequence[
     batches = _compile.batches_of(batch)
     program = _export.export_program(model, "forward", tensors, _export.max_batch_of(tensors, batches),
                                      min_batch=min(batches, default=1), is_training=True)
-    outputs = _export.Outputs(program)
+    outputs = _export.Outputs.of(program)
     target = target or ("cuda" if torch.cuda.is_available() else "cpu")
     command = ["--train", "forward", "--target", target, "--loss", str(outputs.leaf(operator.index(loss)))]
     if isinstance(optimizer, str):

@@ -1,12 +1,14 @@
 """The cache of plans: a second compilation of the same program runs no compiler, and the cache is bounded and never wrong."""
+import importlib
 import os
+import sys
 import threading
 import warnings
 
 import cgc
 import pytest
 import torch
-from cgc import _program
+from cgc import _export, _program
 from numpy.testing import assert_allclose
 from torch import nn
 
@@ -26,6 +28,19 @@ def runs(monkeypatch):
     return made
 
 
+@pytest.fixture
+def exports(monkeypatch):
+    """The models that were exported."""
+    made = []
+    export = _export.export_program
+    monkeypatch.setattr(_export, "export_program", lambda model, *rest, **named: (made.append(model), export(model, *rest, **named))[1])
+    return made
+
+
+def plans(cache):
+    return list(cache.glob("*.cgplan"))
+
+
 def linear(seed=0):
     torch.manual_seed(seed)
     return nn.Linear(4, 3).eval()
@@ -39,14 +54,14 @@ def compiled(model, x, **settings):
 def test_the_same_program_is_compiled_once(cache, runs):
     x = torch.rand(2, 4)
     want = compiled(linear(), x)
-    assert len(runs) == 1 and len(list(cache.iterdir())) == 1
+    assert len(runs) == 1 and len(plans(cache)) == 1
     assert (compiled(linear(), torch.rand(2, 4)) != want).any() and (compiled(linear(), x) == want).all()
     assert len(runs) == 1
     # Other weights, another batch, other options are other plans.
     assert_allclose(compiled(linear(1), x), linear(1)(x).detach(), rtol=1e-5, atol=1e-6)
     compiled(linear(), x[:1])
     compiled(linear(), x, options=["-O0"])
-    assert len(runs) == 4 and len(list(cache.iterdir())) == 4
+    assert len(runs) == 4 and len(plans(cache)) == 4
 
 
 def test_added_buckets_come_from_the_cache(cache, runs):
@@ -79,7 +94,7 @@ def test_files_and_steps_come_from_the_cache(cache, runs, tmp_path):
 def test_a_damaged_entry_is_written_anew(cache, runs):
     x = torch.rand(2, 4)
     want = compiled(linear(), x)
-    (entry,) = cache.iterdir()
+    (entry,) = plans(cache)
     whole = entry.read_bytes()
     flipped = [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:] for at in range(0, len(whole), len(whole) // 9)]
     for damaged in (whole[:-1], b"", *flipped):
@@ -92,13 +107,13 @@ def test_a_damaged_entry_is_written_anew(cache, runs):
 def test_the_cache_is_bounded(cache, monkeypatch):
     x = torch.rand(2, 4)
     compiled(linear(0), x)
-    (first,) = cache.iterdir()
+    (first,) = plans(cache)
     monkeypatch.setenv("CGC_CACHE_GB", str(2.5 * first.stat().st_size / 1e9))
     compiled(linear(1), x)
-    for entry in cache.iterdir():
+    for entry in plans(cache):
         os.utime(entry, (1, 2 if entry == first else 1))  # The first one was used later.
     compiled(linear(2), x)
-    assert len(list(cache.iterdir())) == 2 and first.exists()
+    assert len(plans(cache)) == 2 and first.exists()
 
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path, monkeypatch, runs):
@@ -121,4 +136,96 @@ def test_two_writers_at_once(cache):
     for thread in threads:
         thread.join()
     assert len(results) == 4 and all((result == results[0]).all() for result in results)
-    assert [entry.suffix for entry in cache.iterdir()] == [".cgplan"]
+    assert len(plans(cache)) == 1 and not [*cache.glob("*.tmp.*")]
+
+
+FACTOR = 2.0
+
+
+class Scaled(nn.Module):
+    def __init__(self, bias=0.0):
+        super().__init__()
+        self.linear, self.bias = linear(), bias
+
+    def forward(self, x):
+        return {"scaled": self.linear(x) * FACTOR + self.bias, "none": None}
+
+
+def test_a_known_module_is_not_exported(cache, runs, exports):
+    x = torch.rand(2, 4)
+    want = compiled(Scaled().eval(), x)
+    assert len(exports) == 1
+    for batch in (2, 2, 3, 3):
+        got = compiled(Scaled().eval(), torch.cat([x, x])[:batch])
+        assert got["none"] is None and (got["scaled"][:2] == want["scaled"]).all()
+    # The plan for three rows was not in the cache, and is compiled from the program.
+    assert len(exports) == 2 and len(runs) == 2
+    assert (cgc.compile(Scaled().eval(), x, batch=(1, 2), target="cpu")(x)["scaled"] == want["scaled"]).all()
+
+
+def test_another_module_is_exported(cache, exports, monkeypatch):
+    x = torch.rand(2, 4)
+    for model in (Scaled(), Scaled(bias=1.0), nn.Sequential(linear()), nn.Sequential(linear(1)), nn.Sequential(linear(), nn.ReLU())):
+        assert_allclose(compiled(model.eval(), x)["scaled"] if isinstance(model, Scaled) else compiled(model.eval(), x),
+                        model(x)["scaled"].detach() if isinstance(model, Scaled) else model(x).detach(), rtol=1e-5, atol=1e-6)
+    assert len(exports) == 5
+    compiled(Scaled().eval(), torch.rand(2, 5, 4))
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
+    compiled(Scaled().eval(), x)
+    assert len(exports) == 7
+
+
+def test_a_changed_source_is_exported(cache, exports, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    x = torch.rand(2, 4)
+    (tmp_path / "cgc_test_model.py").write_text("from torch import nn\nimport cgc_test_helper\n\n\nclass Model(nn.Module):\n"
+                                                "    def forward(self, x):\n        return cgc_test_helper.change(x)\n")
+    for number in (1, 2, 2):
+        (tmp_path / "cgc_test_helper.py").write_text(f"def change(x):\n    return x + {number}\n")
+        os.utime(tmp_path / "cgc_test_helper.py", (number, number))
+        for name in ("cgc_test_model", "cgc_test_helper"):
+            sys.modules.pop(name, None)
+        module = importlib.import_module("cgc_test_model")
+        assert_allclose(compiled(module.Model().eval(), x), x + number)
+    assert len(exports) == 2
+
+
+@pytest.mark.parametrize("shapes", ("wait", "auto"))
+def test_what_another_part_of_the_process_has_set_is_noticed(cache, exports, monkeypatch, shapes):
+    """Nothing in the module says that FACTOR is another one."""
+    x, model = torch.rand(2, 4), Scaled().eval()
+    compiled(model, x)
+    monkeypatch.setattr(sys.modules[__name__], "FACTOR", 3.0)
+    for fast in (cgc.compile(model, target="cpu", shapes=shapes), cgc.compile(model, x, target="cpu", shapes=shapes)):
+        for _ in range(40):
+            assert_allclose(fast(x)["scaled"], model(x)["scaled"].detach(), rtol=1e-5, atol=1e-6)
+    assert len(exports) >= 2
+
+
+def test_a_plan_is_not_added_to_that_of_another_export(cache, exports, monkeypatch):
+    x, model = torch.rand(2, 4), Scaled().eval()
+    compiled(model, x)
+    monkeypatch.setattr(sys.modules[__name__], "FACTOR", 3.0)
+    assert_allclose(compiled(model, x[:1])["scaled"], model(x[:1])["scaled"].detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_class_in_a_function_is_exported_each_time(cache, exports):
+    class Local(nn.Module):
+        def forward(self, x):
+            return x + 1
+
+    for _ in range(2):
+        assert_allclose(compiled(Local().eval(), torch.ones(2, 4)), 2 * torch.ones(2, 4))
+    assert len(exports) == 2
+
+
+def test_a_damaged_export_is_written_anew(cache, exports):
+    x = torch.rand(2, 4)
+    want = compiled(linear(), x)
+    for damaged in ("", "{}", "[1]", '{"digest": "0", "most": 64, "outputs": {"tree": "1"}}'):
+        (entry,) = cache.glob("*.json")
+        entry.write_text(damaged)
+        assert (compiled(linear(), x) == want).all()
+        compiled(linear(), x)
+    assert len(exports) == 5
