@@ -14,7 +14,7 @@ load() gives a Session of a plan, or a Model of a folder, which take any batch f
 out; torch tensors and other arrays with DLPack are used in place. compile() makes a plan of a torch module, or a module
 that compiles itself; train() makes a Trainer of a module that computes a loss.
 """
-from . import openclip
+from . import huggingface, openclip
 from ._compile import compile
 from ._errors import (BusyError, Code, DeviceError, Error, InvalidFileError, OutOfMemoryError, UnsupportedError,
                       UsageError)
@@ -29,4 +29,4 @@ from .preprocess import Images, Preprocess
 __version__ = _version()
 __all__ = ["Bucket", "BusyError", "Code", "CompiledModule", "DeviceError", "Entry", "Error", "Images", "InputError",
            "InvalidFileError", "Model", "OutOfMemoryError", "Preprocess", "Session", "TensorInfo", "Trainer", "UnsupportedError",
-           "UsageError", "Vectors", "compile", "load", "openclip", "train"]
+           "UsageError", "Vectors", "compile", "huggingface", "load", "openclip", "train"]

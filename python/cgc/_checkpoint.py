@@ -13,8 +13,8 @@ _PREFIXES = ("module.", "_orig_mod.", "model.")
 #: The members of checkpoints that hold the weights, and their averages.
 _WEIGHTS = ("state_dict", "model", "model_state_dict", "module")
 _AVERAGES = ("state_dict_ema", "model_ema", "ema", "ema_state_dict", "ema_model")
-#: What the state of a TorchScript archive of OpenAI holds besides weights, and what AveragedModel counts.
-_NO_WEIGHTS = ("input_resolution", "context_length", "vocab_size", "n_averaged")
+#: What the state of a TorchScript module of CLIP holds besides weights, and what AveragedModel counts.
+_NO_WEIGHTS = ("attn_mask", "input_resolution", "context_length", "vocab_size", "n_averaged")
 
 
 def read(path: Path, average: bool) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def read(path: Path, average: bool) -> dict[str, Any]:
         raise InvalidFileError(f"{path}: it holds {type(content).__name__}, not weights by name; save those: "
                                "torch.save(model.state_dict(), 'weights.pt')")
     weights = {name: value for name, value in content.items()
-               if isinstance(value, torch.Tensor) and name not in _NO_WEIGHTS}
+               if isinstance(value, torch.Tensor) and name.rsplit(".", 1)[-1] not in _NO_WEIGHTS}
     while prefix := next((each for each in _PREFIXES if all(name.startswith(each) for name in weights)), None):
         weights = {name.removeprefix(prefix): value for name, value in weights.items()}
     for name, value in weights.items():
@@ -62,7 +62,7 @@ def _bytes() -> Any:
 
 def _is_weights(content: Mapping[Any, Any]) -> bool:
     import torch
-    return bool(content) and all(isinstance(value, torch.Tensor) for name, value in content.items() if name not in _NO_WEIGHTS)
+    return bool(content) and all(isinstance(value, torch.Tensor) for name, value in content.items() if name.rsplit(".", 1)[-1] not in _NO_WEIGHTS)
 
 
 def _load(path: Path) -> Any:

@@ -57,10 +57,9 @@ def _export(arguments: Sequence[str]) -> int:
     if path is None:
         openclip.export(folder, name, **given)
     else:
-        for option in ("checkpoint", "pretrained", "ema", "transform"):
+        for option in ("checkpoint", "pretrained", "ema", "transform", "seed"):
             if given.pop(option):
                 parser.error(f"--{option} is for --openclip; the weights of {path} are in it")
-        del given["seed"]
         huggingface.export(folder, path, **given)
     print(f"{folder}: written; cgc.load({folder!r}) takes it")
     return 0
@@ -68,35 +67,35 @@ def _export(arguments: Sequence[str]) -> int:
 
 def _embed(arguments: Sequence[str]) -> int:
     from . import _embed, _folder, _session
-    parser = argparse.ArgumentParser("cgc embed", description="Writes vectors of pictures or texts as Parquet. Run again, it goes "
-                                     "on behind the inputs that are done.")
-    inputs = parser.add_mutually_exclusive_group(required=True)
-    inputs.add_argument("--images", nargs="+", type=Path, metavar="PATH", help="folders of pictures, or tar files of them")
-    inputs.add_argument("--texts", type=Path, metavar="FILE", help="a text for each line")
+    parser = argparse.ArgumentParser("cgc embed", description="Writes vectors of pictures or texts as Parquet. A second run resumes "
+                                     "after the inputs that are done.")
+    sources = parser.add_mutually_exclusive_group(required=True)
+    sources.add_argument("--images", nargs="+", type=Path, metavar="PATH", help="folders of pictures, or tar files of them")
+    sources.add_argument("--texts", type=Path, metavar="FILE", help="a text for each line")
     parser.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="what cgc export wrote")
     parser.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="where part-*.parquet go: key, vector, error")
     parser.add_argument("--max-errors", type=int, default=0, metavar="N",
                         help="inputs without a vector, above which the exit status is 1 [%(default)s]")
     parser.add_argument("--ray", metavar="auto|ADDRESS", help="use the machines of a Ray cluster: that of an address, or the one that "
                         "runs here, or a new one of this machine")
-    add_session_options(parser)
+    _add_session_options(parser)
     parser.add_argument("--no-normalize", action="store_true", help="do not divide vectors by their norm")
     given = parser.parse_args(arguments)
-    card = _folder.read(given.model)
     kind, inputs = ("text", _embed.texts_of(given.texts)) if given.texts else ("image", _embed.pictures_of(given.images))
-    parts = _embed.Parts(given.out, card, kind, not given.no_normalize)
-    before, begin = len(parts.done), time.monotonic()
-    with _progress(f"{kind}s", parts) as progress:
-        if given.ray:
+    with contextlib.ExitStack() as stack:
+        model = None if given.ray else stack.enter_context(_session.load(given.model, **_session_options(given)))
+        card = model.card if model else _folder.read(given.model)
+        parts = _embed.Parts(given.out, card, kind, not given.no_normalize)
+        before, begin = len(parts.done), time.monotonic()
+        progress = stack.enter_context(_progress(f"{kind}s", parts))
+        if model:
+            encode = getattr(model, f"encode_{kind}")
+            keys = _embed.embed(inputs, lambda some: encode(some, normalize=not given.no_normalize, errors="return"), parts, progress)
+        else:
             from . import ray
             inputs = ((key, os.path.abspath(value) if kind == "image" and isinstance(value, str) else value) for key, value in inputs)
             keys = ray.embed(inputs, parts, os.path.abspath(given.model), kind, not given.no_normalize, given.ray,
-                              session_options(given), progress)
-        else:
-            with _session.load(given.model, **session_options(given)) as model:
-                encode = getattr(model, f"encode_{kind}")
-                keys = _embed.embed(inputs, lambda some: encode(some, normalize=not given.no_normalize, errors="return"), parts,
-                                    progress)
+                             _session_options(given), progress)
     seconds, new = time.monotonic() - begin, len(parts.done) - before
     failed = len(keys & parts.failed)
     print(f"{given.out}: {len(keys)} inputs, {len(keys) - failed} vectors, {failed} errors; {new} of them now, "
@@ -118,9 +117,9 @@ def _search(arguments: Sequence[str]) -> int:
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on [%(default)s]")
     parser.add_argument("--port", type=int, default=8765, help="0 is a free one [%(default)s]")
     parser.add_argument("--no-browser", action="store_true", help="print the address, and open no page")
-    add_session_options(parser)
+    _add_session_options(parser)
     given = parser.parse_args(arguments)
-    with _session.load(given.model, **session_options(given)) as model:
+    with _session.load(given.model, **_session_options(given)) as model:
         index = given.index or _search.index_folder(given.folder, model.identity)
         parts = _embed.Parts(index, model.card, "image")
         with _progress("pictures", parts) as progress:
@@ -133,14 +132,14 @@ def _search(arguments: Sequence[str]) -> int:
     return 0
 
 
-def add_session_options(parser: argparse.ArgumentParser) -> None:
+def _add_session_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", type=int, metavar="N", help="the GPU [0]")
     parser.add_argument("--executor", default="graph", choices=("graph", "stream", "reference"),
                         help="reference runs a plan for cuda without a GPU, slowly [%(default)s]")
 
 
-def session_options(given: argparse.Namespace) -> dict[str, Any]:
-    return {"device": given.device, "executor": given.executor, "contexts": 2}
+def _session_options(given: argparse.Namespace) -> dict[str, Any]:
+    return {"device": given.device, "executor": given.executor, "contexts": 2}  # One computes while the other's rows are copied.
 
 
 @contextlib.contextmanager

@@ -6,10 +6,12 @@ is written as a whole. Another run goes on behind the inputs that the parts have
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import itertools
 import os
+import re
 import tarfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +27,11 @@ PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 #: Inputs of a part. A killed run loses at most the part that it was at.
 ROWS = 1024
 #: The keys of the schema's metadata. All parts of a folder have the same values.
-IDENTITY, MODEL, KIND, NORMALIZED = "cgc.identity", "cgc.model", "cgc.kind", "cgc.normalized"
+FORMAT, IDENTITY, MODEL, KIND, NORMALIZED = "cgc.format", "cgc.identity", "cgc.model", "cgc.kind", "cgc.normalized"
+#: Hashes of the texts of a part, as hexadecimal digits.
+_TEXTS, _HASH_BYTES = "cgc.texts", 8
 
-#: A key and what encode_image() or encode_text() takes, or the error in place of it.
+#: A key, and a picture or a text; bytes in place of a text that is no UTF-8.
 Input = tuple[str, Any]
 
 
@@ -90,64 +94,90 @@ class Parts:
         self._arrow, self._parquet = _import_arrow()
         self.folder, self._size = folder, card.size
         arrow = self._arrow
-        self._metadata = {IDENTITY: card.identity, KIND: kind, NORMALIZED: str(normalized).lower()}
+        self._metadata = {FORMAT: "1", IDENTITY: card.identity, KIND: kind, NORMALIZED: str(normalized).lower()}
         self._schema = arrow.schema([("key", arrow.string()), ("vector", arrow.list_(arrow.float32(), card.size)),
                                      ("error", arrow.string())], {**self._metadata, MODEL: card.name})
         self.done: set[str] = set()
         self.failed: set[str] = set()
+        self._hashes: dict[str, bytes] = {}  #: Of texts, by their keys.
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = open(folder / ".lock", "w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(f"another process writes to {folder}; wait for it, or give another folder for the parts") from None
+        self._next = 0
         for path in self.paths():
-            self._check(path)
-            table = self._parquet.read_table(path, columns=["key", "error"])
+            hashes = self._check(path)
+            table = self._read(path, ["key", "error"])
             keys = table["key"].to_pylist()
             self.done.update(keys)
             self.failed.update(key for key, error in zip(keys, table["error"].to_pylist()) if error is not None)
+            self._hashes.update((key, hashes[at:at + _HASH_BYTES]) for key, at in zip(keys, range(0, len(hashes), _HASH_BYTES)))
+            self._next = int(path.stem.removeprefix("part-")) + 1
 
     def close(self) -> None:
         """Lets another process write to the folder."""
         self._lock.close()
 
     def paths(self) -> list[Path]:
-        return sorted(self.folder.glob("part-*.parquet"))
+        return sorted(path for path in self.folder.glob("part-*.parquet") if re.fullmatch(r"part-\d{6,}", path.stem))
 
-    def _check(self, path: Path) -> None:
+    def _read(self, path: Path, columns: list[str] | None = None) -> Any:
+        """Columns of a part or, without names, its schema."""
         try:
-            metadata = self._parquet.read_schema(path).metadata or {}
-        except (OSError, self._arrow.ArrowInvalid) as error:
+            return self._parquet.read_table(path, columns=columns) if columns else self._parquet.read_schema(path)
+        except (OSError, self._arrow.ArrowException) as error:
             raise InvalidFileError(f"{path} is damaged ({error}); remove it, and run again") from error
+
+    def _check(self, path: Path) -> bytes:
+        """Refuses a part of another run. Returns the hashes of its texts."""
+        schema = self._read(path)
+        metadata = schema.metadata or {}
         for name, wanted in self._metadata.items():
             found = metadata.get(name.encode(), b"").decode()
             if found != wanted:
                 raise UsageError(f"{path} has vectors with {name} {found or 'missing'}, and those of this run have {wanted}; give "
                                  "another folder for the parts")
+        if not schema.equals(self._schema):
+            raise UsageError(f"{path} has other columns than key, vector and error; give another folder for the parts")
+        try:
+            return bytes.fromhex(metadata.get(_TEXTS.encode(), b"").decode())
+        except ValueError as error:
+            raise InvalidFileError(f"{path} is damaged ({error}); remove it, and run again") from error
 
-    def add(self, keys: list[str], vectors: numpy.ndarray, errors: list[str | None]) -> None:
-        """Writes a part as a whole."""
+    def check_same(self, key: str, value: Any) -> None:
+        """UsageError for a text that is not the one whose vector the parts have."""
+        if key in self._hashes and self._hashes[key] != _hash(value):
+            raise UsageError(f"line {key} has changed since {self.folder} got its vector; give another folder for the parts")
+
+    def add(self, some: list[Input], vectors: numpy.ndarray, errors: Mapping[int, str]) -> None:
+        """Writes a part as a whole. `errors` has those of the inputs without a vector, by their index."""
+        keys, reasons = [key for key, _ in some], [errors.get(index) for index in range(len(some))]
         arrow = self._arrow
-        is_null = arrow.array([error is not None for error in errors])
+        is_null = arrow.array([reason is not None for reason in reasons])
         flat = arrow.array(numpy.ascontiguousarray(vectors, numpy.float32).reshape(-1))
         table = arrow.table([arrow.array(keys, arrow.string()),
                              arrow.FixedSizeListArray.from_arrays(flat, self._size, mask=is_null),
-                             arrow.array(errors, arrow.string())], schema=self._schema)
-        last = max((int(path.stem.removeprefix("part-")) for path in self.paths()), default=-1)
-        path = self.folder / f"part-{last + 1:06}.parquet"
+                             arrow.array(reasons, arrow.string())], schema=self._schema)
+        if self._metadata[KIND] == "text":
+            hashes = b"".join(_hash(value) for _, value in some).hex()
+            table = table.replace_schema_metadata({**self._schema.metadata, _TEXTS: hashes})
+        path = self.folder / f"part-{self._next:06}.parquet"
         scratch = path.with_suffix(f".tmp.{os.getpid()}")
         try:
             self._parquet.write_table(table, scratch)
             os.replace(scratch, path)
         finally:
             scratch.unlink(missing_ok=True)
+        self._next += 1
         self.done.update(keys)
-        self.failed.update(key for key, error in zip(keys, errors) if error is not None)
+        self.failed.update(keys[index] for index in errors)
 
     def read(self) -> tuple[list[str], numpy.ndarray]:
         """The keys and the vectors, float32 [n, size], of all inputs that have one."""
-        tables = [self._parquet.read_table(path, columns=["key", "vector", "error"]) for path in self.paths()]
+        # Their metadata differ.
+        tables = [self._read(path, ["key", "vector", "error"]).replace_schema_metadata() for path in self.paths()]
         if not tables:
             return [], numpy.empty((0, self._size), numpy.float32)
         table = self._arrow.concat_tables(tables)
@@ -162,7 +192,7 @@ def embed(inputs: Iterable[Input], encode: Callable[[list[Any]], Vectors], parts
     """Writes a part for each ROWS of the inputs that the parts do not have. Returns the keys of all inputs."""
     def write(some: list[Input]) -> None:
         vectors = encode([value for _, value in some])
-        parts.add([key for key, _ in some], vectors, [vectors.errors.get(index) for index in range(len(some))])
+        parts.add(some, vectors, vectors.errors)
         progress()
 
     return for_each_part(inputs, parts, write)
@@ -179,13 +209,19 @@ def for_each_part(inputs: Iterable[Input], parts: Parts, function: Callable[[lis
             if key in seen:
                 raise UsageError(f"two inputs have the key {key}; embed them into folders of their own")
             seen.add(key)
-            if key not in before:
+            if key in before:
+                parts.check_same(key, value)
+            else:
                 yield key, value
 
     remaining = missing()
     while some := list(itertools.islice(remaining, ROWS)):
         function(some)
     return seen
+
+
+def _hash(text: Any) -> bytes:
+    return hashlib.blake2b(text if isinstance(text, bytes) else text.encode(errors="surrogatepass"), digest_size=_HASH_BYTES).digest()
 
 
 def _import_arrow() -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""Model folders: a plan with the preprocessing and the tokenizer that belong to it, and who they are.
+"""Model folders: a plan with the preprocessing and the tokenizer that belong to it, and a card that identifies them.
 
     model.json       the card: name, identity, weights, precision, versions, and a SHA-256 of every other file
     model.cgplan     the entries encode_image, encode_text or both
@@ -20,11 +20,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from . import _checkpoint, _runtime
 from ._errors import InvalidFileError, UsageError
 
 CARD, PLAN, PREPROCESS, TOKENIZER, README = "model.json", "model.cgplan", "preprocess.json", "tokenizer", "README.md"
 #: The version of the format. A folder of another one is refused.
-FORMAT = 1
+FORMAT = 2
 #: What identities of models without trained weights begin with.
 RANDOM = "RANDOM-WEIGHTS"
 
@@ -34,8 +35,9 @@ class Card:
     """model.json."""
 
     name: str
-    #: Names the space of the vectors: equal only for equal weights, preprocessing, tokenizer and precision.
+    #: Names the space of the vectors: equal only for equal weights, architecture, preprocessing, tokenizer and precision.
     identity: str
+    architecture: Mapping[str, Any]  #: What the model computes with its weights, as its own library describes it.
     weights: str  #: Where they come from.
     weights_sha256: str
     precision: str
@@ -52,9 +54,23 @@ class Card:
         return self.identity.startswith(RANDOM)
 
 
-def identity_of(weights_sha256: str, precision: str, files: Mapping[str, str], is_random: bool) -> str:
+def card_of(folder: Path, model: Any, source: str | None, *, architecture: Mapping[str, Any], precision: str,
+            versions: Mapping[str, str], **facts: Any) -> Card:
+    """The card of a folder with all its files, for a torch module whose weights come from `source`; None: from nowhere."""
+    import torch
+    weights, files = _checkpoint.digest(model), files_of(folder)
+    architecture = json.loads(json.dumps(architecture))
+    scale, bias = (getattr(model, name, None) for name in ("logit_scale", "logit_bias"))
+    return Card(identity=_identity_of(weights, architecture, precision, files, source is None), architecture=architecture,
+                weights=source or RANDOM, weights_sha256=weights, precision=precision, files=files,
+                logit_scale=None if scale is None else scale.exp().item(), logit_bias=None if bias is None else bias.item(),
+                versions={"cgc": _runtime.version(), "torch": torch.__version__, **versions}, **facts)
+
+
+def _identity_of(weights_sha256: str, architecture: Mapping[str, Any], precision: str, files: Mapping[str, str],
+                 is_random: bool) -> str:
     """The first 128 bits of a SHA-256 of all that decides a vector but the compiler."""
-    parts = {"weights": weights_sha256, "precision": precision,
+    parts = {"weights": weights_sha256, "architecture": architecture, "precision": precision,
              **{name: digest for name, digest in files.items() if name.startswith((PREPROCESS, TOKENIZER))}}
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
     return f"{RANDOM}-{digest}" if is_random else digest
@@ -74,12 +90,12 @@ def files_of(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
 
 
-def read_json(path: Path) -> Any:
-    """The content of a file of a folder."""
+def read_json(path: Path, advice: str = "export the model again") -> Any:
+    """The content of a file."""
     try:
         return json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise InvalidFileError(f"{path} is missing or damaged ({error}); export the model again") from None
+        raise InvalidFileError(f"{path} is missing or damaged ({error}); {advice}") from None
 
 
 def read(folder: Path) -> Card:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import functools
+import itertools
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -38,7 +39,8 @@ class InputError(UsageError):
 
 
 class Vectors(numpy.ndarray):
-    """float32 [n, size]: a NumPy array that carries the identity of its model. Slices, and results of arithmetic, do too."""
+    """float32 [n, size]: a NumPy array that carries the identity of its model. Slices, copies, pickles, and results of NumPy's
+    functions do too. UsageError from a function of vectors of different identities."""
 
     identity: str  #: That of Card.
     errors: dict[int, str]  #: The messages of the pictures whose rows are NaN, by index.
@@ -46,6 +48,36 @@ class Vectors(numpy.ndarray):
     def __array_finalize__(self, source: Any) -> None:
         self.identity = getattr(source, "identity", "")
         self.errors = {}
+
+    def __array_ufunc__(self, function: Any, method: str, *inputs: Any, out: Any = (), **settings: Any) -> Any:
+        identity = _identity_of((*inputs, *out))
+        given = {"out": tuple(map(_plain, out))} if out else {}
+        result = getattr(function, method)(*map(_plain, inputs), **given, **{key: _plain(value) for key, value in settings.items()})
+        return out[0] if len(out) == 1 else _with(identity, result)
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, settings: Any) -> Any:
+        identity = _identity_of((*arguments, *settings.values()))
+        return _with(identity, super().__array_function__(function, types, arguments, settings))
+
+    def __reduce__(self) -> Any:
+        return _vectors, (numpy.asarray(self), self.identity, self.errors)
+
+
+def _plain(value: Any) -> Any:
+    return numpy.asarray(value) if isinstance(value, Vectors) else value
+
+
+def _with(identity: str, result: Any) -> Any:
+    return _vectors(result, identity, {}) if isinstance(result, numpy.ndarray) else result
+
+
+def _identity_of(values: Iterable[Any]) -> str:
+    """The identity of all vectors among values and sequences of values."""
+    flat = itertools.chain.from_iterable(value if isinstance(value, (list, tuple)) else [value] for value in values)
+    found = sorted({value.identity for value in flat if isinstance(value, Vectors) and value.identity})
+    if len(found) > 1:
+        raise UsageError(f"the vectors are of different models, {' and '.join(found)}, and must not be combined; encode all with one")
+    return found[0] if found else ""
 
 
 def _vectors(rows: numpy.ndarray, identity: str, errors: dict[int, str]) -> Vectors:

@@ -1,15 +1,17 @@
 """export(): writes a model folder of a model of open_clip."""
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
+import logging
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _checkpoint, _compile, _folder, _runtime, _tokenizer
+from . import _checkpoint, _compile, _folder, _tokenizer
 from ._errors import InvalidFileError, UsageError
 from ._towers import Tower, compile_towers, with_resize
 from .preprocess import Preprocess
@@ -44,15 +46,14 @@ def export(folder: str | os.PathLike[str], name: str, *, checkpoint: str | os.Pa
         torch = _compile.import_torch()
         open_clip = _import_open_clip()
         if name.endswith(".json"):
-            open_clip.add_model_config(_existing(Path(name), "a configuration of open_clip"))
-            name = Path(name).stem
+            name = _add_config(open_clip, Path(name))
         torch.manual_seed(seed)
         if checkpoint is not None:
             model = _with_checkpoint(open_clip, name, Path(checkpoint), ema, _transform_of(open_clip, name, transform), scratch)
             source = Path(checkpoint).name
         else:
             model = _created(open_clip, name, pretrained)
-            source = pretrained if pretrained else name if ":" in name else ""
+            source = pretrained if pretrained else name if ":" in name else None
         tokenizer = _tokenizer_of(open_clip, name)
         _check_vocabulary(name, model, tokenizer)
         preprocess = Preprocess(_transform(open_clip, model))
@@ -60,14 +61,8 @@ def export(folder: str | os.PathLike[str], name: str, *, checkpoint: str | os.Pa
         _tokenizer.write(tokenizer, scratch / _folder.TOKENIZER)
         size = compile_towers(model.eval(), _towers(model, preprocess, _tokenizer.read(scratch / _folder.TOKENIZER), target), batch,
                               precision, target, options, scratch)
-        weights = _checkpoint.digest(model)
-        files = _folder.files_of(scratch)
-        complete(_folder.Card(
-            name=name, identity=_folder.identity_of(weights, precision, files, not source), weights=source or _folder.RANDOM,
-            weights_sha256=weights, precision=precision, target=target, size=size,
-            logit_scale=model.logit_scale.exp().item(),
-            logit_bias=None if getattr(model, "logit_bias", None) is None else model.logit_bias.item(),
-            versions={"cgc": _runtime.version(), "open_clip": open_clip.__version__, "torch": torch.__version__}, files=files))
+        complete(_folder.card_of(scratch, model, source, architecture=open_clip.get_model_config(name), precision=precision,
+                                 versions={"open_clip": open_clip.__version__}, name=name, target=target, size=size))
     return folder
 
 
@@ -85,14 +80,51 @@ def _existing(path: Path, what: str) -> Path:
     return path
 
 
-def _created(open_clip: Any, name: str, pretrained: str | None, **settings: Any) -> Any:
-    """A model as open_clip makes it, with its own weights if it has some."""
+def _add_config(open_clip: Any, path: Path) -> str:
+    """Names the model of a configuration for open_clip."""
+    config = _folder.read_json(_existing(path, "a configuration of open_clip"), "give a configuration of open_clip")
+    if not isinstance(config, dict) or (missing := {"embed_dim", "vision_cfg", "text_cfg"} - config.keys()):
+        what = f"it has no {', '.join(sorted(missing))}" if isinstance(config, dict) else "it is no object"
+        raise InvalidFileError(f"{path} is no configuration of open_clip: {what}; give one as in open_clip's model_configs")
+    open_clip.add_model_config(path)
+    return path.stem
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without open_clip's messages: that weights are random, which is not so if a checkpoint follows."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
     try:
-        with warnings.catch_warnings():
+        yield
+    finally:
+        logging.disable(before)
+
+
+@contextlib.contextmanager
+def _initialized() -> Iterator[None]:
+    """Has torch fill new memory with NaN: open_clip leaves some parameters of CoCa as they come."""
+    import torch
+    before = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+
+
+def _created(open_clip: Any, name: str, pretrained: str | None, **settings: Any) -> Any:
+    """A model as open_clip makes it, with its own weights if it has some. Parameters without a first value are 0."""
+    try:
+        with warnings.catch_warnings(), _quiet(), _initialized():
             # open_clip would go on with the wrong activation.
             warnings.filterwarnings("error", "QuickGELU mismatch")
-            return open_clip.create_model(name, pretrained=pretrained, pretrained_text=False, require_pretrained=":" in name,
-                                          **settings)
+            model = open_clip.create_model(name, pretrained=pretrained, pretrained_text=False, require_pretrained=":" in name,
+                                           **settings)
+            for value in model.state_dict().values():
+                if value.is_floating_point() and value.isnan().all():
+                    value.zero_()
+            return model
     except UserWarning:
         raise UsageError(f"the weights {pretrained} were trained with QuickGELU, and {name} has GELU, or the reverse; give the "
                          f"model {name}-quickgelu, or that without -quickgelu") from None

@@ -15,7 +15,7 @@ from .preprocess import Preprocess
 if TYPE_CHECKING:
     import torch
 
-#: Edges of the largest pixels of a picture that a plan resizes, as multiples of those of the result: with 224, 560 x 560.
+#: The part of a picture that a plan resizes has edges of at most this factor times those of the result: 560 x 560 for 224.
 _LARGEST = 2.5
 #: Taps of a pixel, which suffice for a reduction by 3.5 with bicubic interpolation: Pillow takes at most 2 * ceil(2 * 3.5) + 1.
 _TAPS = 15
@@ -24,8 +24,9 @@ _TAPS = 15
 class Tower:
     """An entry: a function of tensors, by the names of its inputs, and examples of these, one for each bucket of lengths.
 
-    values: what the module has as a buffer of this name, float32.
-    runs: whether torch can run the function.
+    The inputs are in the order of the model's calls: Model and the tokenizers pass them by position.
+    values: float32, registered as the buffer `values` of the module and passed to the function.
+    runs: False for a function that calls cgc::resize, which torch can trace and not compute.
     """
 
     def __init__(self, entry: str, function: Callable[..., Any], examples: Sequence[dict[str, torch.Tensor]], *,

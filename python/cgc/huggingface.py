@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _checkpoint, _compile, _folder, _runtime, _tokenizer
+from . import _compile, _folder, _tokenizer
 from ._errors import InvalidFileError, UsageError
 from ._towers import Tower, compile_towers, with_resize
 from .preprocess import Preprocess
@@ -47,22 +47,21 @@ def export(folder: str | os.PathLike[str], path: str | os.PathLike[str], *, batc
         except Exception as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0][:500]
             raise InvalidFileError(f"{path}: transformers cannot load it: {reason}") from error
+        pooling = "the model's"
         if hasattr(model, "get_image_features") and hasattr(model, "get_text_features"):
             towers = [*_pictures(path, scratch, lambda image: model.get_image_features(pixel_values=image), target),
                       _captions(transformers, path, scratch, model)]
         elif (path / "preprocessor_config.json").is_file():
             towers = _pictures(path, scratch, lambda image: model(pixel_values=image), target)
         else:
-            towers = [_texts(transformers, path, scratch, model, lengths)]
+            pool, most = _sentence_transformer(path)
+            pooling = pool.__name__.strip("_")
+            towers = [_texts(transformers, path, scratch, model, lengths, pool, most)]
         size = compile_towers(model, towers, batch, precision, target, options, scratch)
-        weights, files = _checkpoint.digest(model), _folder.files_of(scratch)
-        scale, bias = (getattr(model, name, None) for name in ("logit_scale", "logit_bias"))
-        complete(_folder.Card(
-            name=path.resolve().name, identity=_folder.identity_of(weights, precision, files, False), weights=path.resolve().name,
-            weights_sha256=weights, precision=precision, target=target, size=size,
-            logit_scale=None if scale is None else scale.exp().item(), logit_bias=None if bias is None else bias.item(),
-            versions={"cgc": _runtime.version(), "transformers": transformers.__version__, "torch": torch.__version__},
-            files=files))
+        name = path.resolve().name
+        architecture = {"config": _without_origin(_folder.read_json(path / "config.json")), "pooling": pooling}
+        complete(_folder.card_of(scratch, model, name, architecture=architecture, precision=precision,
+                                 versions={"transformers": transformers.__version__}, name=name, target=target, size=size))
     return folder
 
 
@@ -72,6 +71,14 @@ def _import_transformers() -> Any:
     except ImportError:
         raise UsageError("transformers, which has the model, is missing; pip install transformers") from None
     return transformers
+
+
+def _without_origin(config: Any) -> Any:
+    """A configuration without what says where it comes from: it does not change what the model computes."""
+    if not isinstance(config, dict):
+        return config
+    return {key: _without_origin(value) for key, value in config.items()
+            if key not in ("_name_or_path", "transformers_version", "torch_dtype", "dtype")}
 
 
 def _tensor_of(output: Any) -> Any:
@@ -127,11 +134,11 @@ def _captions(transformers: Any, path: Path, scratch: Path, model: Any) -> Tower
     return Tower("encode_text", lambda text: _tensor_of(model.get_text_features(input_ids=text)), [{"text": example}])
 
 
-def _texts(transformers: Any, path: Path, scratch: Path, model: Any, lengths: Sequence[int] | None) -> Tower:
-    """An encoder of texts, with its pooling."""
+def _texts(transformers: Any, path: Path, scratch: Path, model: Any, lengths: Sequence[int] | None,
+           pool: Callable[[Any, Any], Any], most: int | None) -> Tower:
+    """An encoder of texts, with its pooling, and the most tokens that it was trained with."""
     import torch
     tokenizer = _auto_tokenizer(transformers, path)
-    pool, most = _sentence_transformer(path)
     most = min(each for each in (most, tokenizer.model_max_length, model.config.max_position_embeddings) if each)
     lengths = sorted(set(lengths or [*(2 ** power for power in range(4, 20) if 2 ** power < most), most]))
     if lengths[0] < 2 or lengths[-1] > most:

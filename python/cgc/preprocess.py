@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from ._arrays import new_numpy
-from ._errors import Error, InvalidFileError, UnsupportedError, UsageError, error_of
+from ._errors import Error, InvalidFileError, OutOfMemoryError, UnsupportedError, UsageError, error_of
 from ._images import Sizes
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Images:
     pixels: numpy.ndarray
     #: For each picture None, or why it failed: an Error that was not raised.
     errors: list[Error | None]
-    #: The messages of the errors without the number of the picture, by that number.
+    #: The messages of the errors without number and path of the picture, by that number.
     reasons: dict[int, str]
 
 
@@ -117,6 +117,10 @@ class Preprocess:
                              "make them anew with this cgc")
         return cls({key: value for key, value in settings.items() if key != "pillow"})
 
+    def of_results(self) -> Preprocess:
+        """The Preprocess of pictures in the size of the result: it only normalizes."""
+        return Preprocess({**{key: value for key, value in self._config.items() if key != _EDGE}, "resize_mode": "squash"})
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Preprocess) and self._config == other._config
 
@@ -187,6 +191,12 @@ class Preprocess:
               max_pixels: int) -> tuple[list[Error | None], dict[int, str]]:
         """Has the extension read the pictures: run(sources, the number of the first, threads). Returns the errors of Images."""
         errors: list[Error | None] = [None] * len(named)
+        reasons: dict[int, str] = {}
+
+        def fail(index: int, error: Error) -> None:
+            reasons[index] = str(error)
+            errors[index] = type(error)(f"{_name(index, named[index])} {error}")
+
         # What the extension takes, and what is left to Pillow.
         prepared: dict[int, Any] = {}
         others: dict[int, Any] = {}
@@ -197,7 +207,7 @@ class Preprocess:
                 else:
                     prepared[index] = _prepare(source)
             except Error as error:
-                errors[index] = type(error)(f"{_name(index, source)} {error}")
+                fail(index, error)
         # Neighbors go to the extension in one call: those that it cannot take are pictures of no pixels to it.
         failures = run([prepared.get(index, _NO_PIXELS) for index in range(len(named))], 0, threads)
         for index, source in prepared.items():
@@ -207,7 +217,7 @@ class Preprocess:
             if code == 0:
                 others[index] = source
             else:
-                errors[index] = error_of(code, f"{_name(index, named[index])} {message}")
+                fail(index, error_of(code, message))
 
         def finish(index: int) -> None:
             try:
@@ -215,18 +225,16 @@ class Preprocess:
                 if failure is not None:
                     raise error_of(*failure)
             except Error as error:
-                errors[index] = type(error)(f"{_name(index, named[index])} {error}")
+                fail(index, error)
             except MemoryError:
-                errors[index] = error_of(7, f"{_name(index, named[index])} does not fit into memory")
+                fail(index, OutOfMemoryError("does not fit into memory"))
             except Exception as error:  # Of Pillow, which raises many kinds.
-                errors[index] = InvalidFileError(f"{_name(index, named[index])} cannot be decoded by Pillow "
-                                                 f"({type(error).__name__}: {error})")
+                fail(index, InvalidFileError(f"cannot be decoded by Pillow ({type(error).__name__}: {error})"))
 
         if others:
             with ThreadPoolExecutor(min(threads, len(others))) as pool:
                 list(pool.map(finish, others))
-        return errors, {index: str(error).removeprefix(f"picture {index}").removeprefix(",").strip()
-                        for index, error in enumerate(errors) if error is not None}
+        return errors, dict(sorted(reasons.items()))
 
     def values(self, dtype: Any = "float32") -> Any:
         """[3, 256]: the result for each value of each channel: (value / 255 - mean) / std in float32, as torch computes it."""

@@ -3,18 +3,21 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy
 
-from . import _embed
+from . import _embed, _folder
 from ._errors import DeviceError, UsageError
+from .preprocess import Preprocess
 
 __all__ = ["deployment"]
-#: Parts that wait at each actor, so that it never does.
+#: Parts queued at each actor, so that it never idles.
 _AHEAD = 2
 #: How often a part is given to an actor again after its process has died.
 _RETRIES = 3
@@ -29,12 +32,12 @@ def embed(inputs: Iterable[_embed.Input], parts: _embed.Parts, folder: str, kind
     with _connected(ray, address):
         resources = ray.cluster_resources()
         gpus, processors = int(resources.get("GPU", 0)), int(resources.get("CPU", 1))
+        apart = kind == "image" and gpus and processors > gpus
         actor = ray.remote(num_gpus=1 if gpus else 0, num_cpus=1 if gpus else min(2, processors), max_restarts=-1,
                            max_task_retries=_RETRIES)(_Encoder)
-        actors = [actor.remote(folder, kind, normalize, options) for _ in range(gpus or max(1, processors // 2))]
-        apart = kind == "image" and gpus and processors > len(actors)
+        actors = [actor.remote(folder, kind, normalize, options, apart) for _ in range(gpus or max(1, processors // 2))]
         preprocess = ray.remote(num_cpus=1, max_retries=_RETRIES)(_preprocess)
-        waiting: dict[Any, list[str]] = {}
+        waiting: dict[Any, list[_embed.Input]] = {}
         free = collections.deque(actors * _AHEAD)
         owner: dict[Any, Any] = {}
 
@@ -45,9 +48,9 @@ def embed(inputs: Iterable[_embed.Input], parts: _embed.Parts, folder: str, kind
             try:
                 vectors, errors = ray.get(ready)
             except ray.exceptions.RayActorError as error:
-                raise DeviceError(f"the process that embeds died {_RETRIES + 1} times at the inputs from {some[0]} to {some[-1]}; "
+                raise DeviceError(f"the process that embeds died {_RETRIES + 1} times at the inputs from {some[0][0]} to {some[-1][0]}; "
                                   f"its log is in Ray's ({error})") from None
-            parts.add(some, vectors, [errors.get(index) for index in range(len(some))])
+            parts.add(some, vectors, errors)
             progress()
 
         def submit(some: list[_embed.Input]) -> None:
@@ -58,7 +61,7 @@ def embed(inputs: Iterable[_embed.Input], parts: _embed.Parts, folder: str, kind
             if apart:
                 values = preprocess.remote(folder, values)
             task = chosen.encode.remote(values)
-            waiting[task], owner[task] = [key for key, _ in some], chosen
+            waiting[task], owner[task] = some if kind == "text" else [(key, None) for key, _ in some], chosen
 
         keys = _embed.for_each_part(inputs, parts, submit)
         while waiting:
@@ -67,15 +70,18 @@ def embed(inputs: Iterable[_embed.Input], parts: _embed.Parts, folder: str, kind
 
 
 class _Encoder:
-    """An actor, which holds the model."""
+    """An actor, which holds the model. It takes what _preprocess() gives, or inputs."""
 
-    def __init__(self, folder: str, kind: str, normalize: bool, options: dict[str, Any]):
+    def __init__(self, folder: str, kind: str, normalize: bool, options: dict[str, Any], is_preprocessed: bool):
         from ._session import load
         self._model = load(folder, **options)
+        if is_preprocessed:
+            self._model.preprocess = self._model.preprocess.of_results()
+        self._is_preprocessed = is_preprocessed
         self._encode, self._normalize = getattr(self._model, f"encode_{kind}"), normalize
 
     def encode(self, values: Any) -> tuple[numpy.ndarray, dict[int, str]]:
-        if isinstance(values, tuple):
+        if self._is_preprocessed:
             pixels, errors = values
             vectors = numpy.asarray(self._encode(list(pixels), normalize=self._normalize)).copy()
             vectors[list(errors)] = numpy.nan
@@ -85,22 +91,14 @@ class _Encoder:
 
 
 def _preprocess(folder: str, values: list[Any]) -> tuple[numpy.ndarray, dict[int, str]]:
-    """Pictures as uint8 in the size of the model, to which its own preprocessing does nothing but normalize."""
+    """Pictures as uint8 in the size of the model, which Preprocess.of_results() takes."""
     images = _preprocess_of(folder)(values, dtype="uint8", threads=1)
     return images.pixels, images.reasons
 
 
-_preprocesses: dict[str, Any] = {}  # Of this process.
-
-
-def _preprocess_of(folder: str) -> Any:
-    if folder not in _preprocesses:
-        from pathlib import Path
-
-        from . import _folder
-        from .preprocess import Preprocess
-        _preprocesses[folder] = Preprocess.from_json(_folder.read_json(Path(folder, _folder.PREPROCESS)))
-    return _preprocesses[folder]
+@functools.cache
+def _preprocess_of(folder: str) -> Preprocess:
+    return Preprocess.from_json(_folder.read_json(Path(folder, _folder.PREPROCESS)))
 
 
 def deployment(folder: str, *, batch_wait: float = 0.002, options: dict[str, Any] | None = None, **settings: Any) -> Any:

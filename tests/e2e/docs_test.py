@@ -25,7 +25,7 @@ NEAREST = [
     ('cgc.load("clip.cgplan")', 'cgc.load("clip.cgplan", executor="reference")', "needs a GPU"),
     ('cgc.load("clip.cgplan", device=0,', 'cgc.load("clip.cgplan", executor="reference",', "needs a GPU"),
     ('cgc.load("vit-b-32/")', 'cgc.load("vit-b-32/", executor="reference")', "needs a GPU"),
-    ("pip install 'cgc[openclip,search]'\n", "", "wheel() has installed it"),
+    ('pip install "$(ls build/dist/cgc-*-manylinux*.whl)[openclip,search]"\n', "", "wheel() has installed it"),
     ("--precision fp16 --batch 1,8,64", "--precision fp16 --batch 1,8 --force", "is exported twice"),
     ("cgc search pictures/", "search_once pictures/ --executor reference --no-browser --port 0", "ends when the page is served"),
     ("cgc embed ", "cgc embed --executor reference ", "needs a GPU"),
@@ -275,7 +275,7 @@ BLOCKS = {
     "scripts/demo.sh ": with_small_model,
     ".venv/bin/python scripts/export_openclip.py": with_small_model,
     "import cgc\nimport open_clip": python,
-    "pip install 'cgc[openclip,search]'": embeddings,
+    'pip install "$(ls build/dist/cgc': embeddings,
     "import cgc\n\nmodel = cgc.load(": python,
     "cgc export vit-b-32/": embeddings,
     "import cgc.ray\n": lambda block: compile(block, "block", "exec"),  # tests/python/test_ray.py runs it, with Ray.

@@ -108,6 +108,14 @@ def test_texts(plans, tmp_path):
     got = rows(tmp_path / "out")
     assert done.returncode == 1 and "5 inputs, 4 vectors, 1 errors" in done.stdout and "bytes" in got["5"]
     assert numpy.linalg.norm(numpy.stack([got[str(line)] for line in range(1, 5)]) - given["texts"]) < 1e-4
+    lines = (tmp_path / "texts").read_bytes().split(b"\n")
+    (tmp_path / "texts").write_bytes(b"\n".join([*lines[:-1], b"more"]))
+    done = embed(plans, "--texts", tmp_path / "texts", out=tmp_path / "out")
+    assert "6 inputs, 5 vectors, 1 errors; 1 of them now" in done.stdout
+    for changed in (0, 4):
+        (tmp_path / "texts").write_bytes(b"\n".join([*lines[:changed], b"changed", *lines[changed + 1:]]))
+        done = embed(plans, "--texts", tmp_path / "texts", out=tmp_path / "out")
+        assert done.returncode == cgc.Code.USAGE and f"line {changed + 1} has changed since" in done.stderr
 
 
 def test_bad_input(plans, folder, tmp_path):
@@ -125,9 +133,18 @@ def test_bad_input(plans, folder, tmp_path):
         with pytest.raises(cgc.UsageError, match=message):
             _embed.Parts(tmp_path / "out", *other)
     (part,) = (tmp_path / "out").glob("part-*")
-    part.write_bytes(part.read_bytes()[:-9])
+    whole = part.read_bytes()
+    shutil.copy(part, part.with_name("part-old.parquet"))  # Is no part.
+    assert "1 inputs, 1 vectors, 0 errors; 0 of them now" in embed(plans, "--images", folder / "sub", out=tmp_path / "out").stdout
+    for damaged in (whole[:-9], b"\0" * 200 + whole[200:]):  # The end, which has the schema; a page.
+        part.write_bytes(damaged)
+        done = embed(plans, "--images", folder / "sub", out=tmp_path / "out")
+        assert done.returncode == cgc.Code.INVALID_FILE and "part-000000.parquet is damaged" in done.stderr, done.stderr
+    schema = pyarrow.parquet.read_schema(part)
+    other = pyarrow.table([["a"]], pyarrow.schema([("key", pyarrow.string())], schema.metadata))
+    pyarrow.parquet.write_table(other, part)
     done = embed(plans, "--images", folder / "sub", out=tmp_path / "out")
-    assert done.returncode == cgc.Code.INVALID_FILE and "part-000000.parquet is damaged" in done.stderr
+    assert done.returncode == cgc.Code.USAGE and "part-000000.parquet has other columns" in done.stderr, done.stderr
     done = subprocess.run([*CGC, "embed", "--model", plans, "--images", folder, "--out", tmp_path / "x"], capture_output=True, text=True)
     assert done.returncode == cgc.Code.INVALID_FILE and "no model folder" in done.stderr
 
@@ -139,10 +156,10 @@ def test_no_space_leaves_no_half_part(tmp_path, monkeypatch):
         path.write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    parts.add(["a"], numpy.zeros((1, 2), numpy.float32), [None])
+    parts.add([("a", "a.jpg")], numpy.zeros((1, 2), numpy.float32), {})
     monkeypatch.setattr(parts._parquet, "write_table", full)
     with pytest.raises(OSError, match="No space left"):
-        parts.add(["b"], numpy.zeros((1, 2), numpy.float32), [None])
+        parts.add([("b", "b.jpg")], numpy.zeros((1, 2), numpy.float32), {})
     assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "part-000000.parquet"] and parts.done == {"a"}
 
 

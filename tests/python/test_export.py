@@ -1,10 +1,11 @@
 """cgc.openclip.export, cgc.huggingface.export: folders with the vectors and ids of open_clip and transformers."""
 import json
+import os
 import subprocess
 import sys
 
 import cgc
-import cgc.huggingface
+import cgc.ray
 import numpy
 import open_clip
 import pytest
@@ -93,6 +94,46 @@ def test_what_decides_a_vector_is_in_the_identity(config, tmp_path):
     assert export(tmp_path / "half", config, precision="fp16")["identity"] != random["identity"]
 
 
+def test_models_of_the_same_weights_have_identities_of_their_own(config, tmp_path):
+    torch.save(trained().state_dict(), tmp_path / "weights.pt")
+    identities = [export(tmp_path / "folder", config, checkpoint=tmp_path / "weights.pt")["identity"]]
+    for number, change in enumerate([{"quick_gelu": True}, {"text_cfg": {**CONFIG["text_cfg"], "heads": 4}}]):
+        (tmp_path / f"export_test_{number}.json").write_text(json.dumps({**CONFIG, **change}))
+        identities.append(export(tmp_path / str(number), tmp_path / f"export_test_{number}.json",
+                                 checkpoint=tmp_path / "weights.pt")["identity"])
+    assert len({*identities}) == 3
+
+
+def test_messages_of_open_clip_are_not_repeated(config, tmp_path, caplog):
+    torch.save(trained().state_dict(), tmp_path / "weights.pt")
+    caplog.clear()
+    export(tmp_path / "folder", config, checkpoint=tmp_path / "weights.pt")
+    assert not [record for record in caplog.records if record.name == "root"]
+
+
+def test_a_checkpoint_of_our_own_torchscript(config, tmp_path):
+    model = trained()
+    scripted = torch.jit.trace(model, (torch.rand(1, 3, 32, 32), torch.zeros(1, 77, dtype=torch.int64)), check_trace=False)
+    scripted.save(tmp_path / "model.pt")
+    assert export(tmp_path / "folder", config, checkpoint=tmp_path / "model.pt")["weights_sha256"] == _checkpoint.digest(model)
+
+
+def test_weights_that_open_clip_leaves_uninitialized(tmp_path):
+    """Those of CoCa are whatever is in memory."""
+    config = {**CONFIG, "custom_text": True, "multimodal_cfg": {"context_length": 76, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 1,
+                                           "attn_pooler_heads": 2}}
+    config["vision_cfg"] = {**CONFIG["vision_cfg"], "attentional_pool": True, "attn_pooler_queries": 4, "attn_pooler_heads": 2,
+                            "output_tokens": True}
+    config["text_cfg"] = {**CONFIG["text_cfg"], "context_length": 76, "embed_cls": True, "output_tokens": True}
+    (tmp_path / "coca_export_test.json").write_text(json.dumps(config))
+    program = ("import sys, open_clip, torch; from cgc import _checkpoint, _openclip_export as own; open_clip.add_model_config(sys.argv[1]); "
+               "torch.manual_seed(0); model = own._created(open_clip, 'coca_export_test', None); "
+               "print(all(value.isfinite().all() for value in model.parameters()), _checkpoint.digest(model))")
+    printed = {subprocess.run([sys.executable, "-c", program, tmp_path / "coca_export_test.json"], env={**os.environ, "MALLOC_PERTURB_": number},
+                              capture_output=True, text=True, check=True).stdout for number in ("1", "2")}
+    assert len(printed) == 1 and next(iter(printed)).startswith("True")
+
+
 BAD_FILES = {
     "text": (b"no checkpoint", "no checkpoint that torch or safetensors reads"), "empty": (b"", "no checkpoint"),
     "one tensor": (torch.zeros(3), "it holds Tensor, not weights by name"), "others": ({"epoch": 1}, "it holds epoch, and no weights"),
@@ -129,6 +170,14 @@ def test_what_does_not_fit_is_refused(config, tmp_path):
         export(tmp_path / "a", config, ema=True)
     with pytest.raises(cgc.InvalidFileError, match="missing.json: no such file"):
         cgc.openclip.export(tmp_path / "a", str(tmp_path / "missing.json"))
+    assert not list(tmp_path.iterdir())
+    for content, message in (("{", "bad.json is missing or damaged .*give a configuration"), ("[1]", "no configuration of open_clip: it is no"),
+                             ('{"embed_dim": 3}', "it has no text_cfg, vision_cfg"),
+                             (json.dumps({**CONFIG, "vision_cfg": {"pach_size": 3}}), "open_clip cannot make bad: .*pach_size")):
+        (tmp_path / "bad.json").write_text(content)
+        with pytest.raises(cgc.Error, match=message):
+            cgc.openclip.export(tmp_path / "a", str(tmp_path / "bad.json"))
+        (tmp_path / "bad.json").unlink()
     assert not list(tmp_path.iterdir())
     (tmp_path / "a").mkdir()
     for force in (False, True):  # It is no model folder.
@@ -239,6 +288,10 @@ def test_an_encoder_of_texts_is_pooled_as_its_modules_say(fast, tmp_path, poolin
     want = {"mean_tokens": (states * mask).sum(1) / mask.sum(1), "cls_token": states[:, 0],
             "max_tokens": torch.where(mask == 0, -torch.inf, states).max(1).values}[pooling]
     assert distance(got, torch.nn.functional.normalize(want).numpy()) < 1e-5
+    other = "max_tokens" if pooling == "mean_tokens" else "mean_tokens"
+    (source / "1_Pooling" / "config.json").write_text(json.dumps({f"pooling_mode_{other}": True}))
+    cgc.huggingface.export(tmp_path / "other", source, batch=1)
+    assert card(tmp_path / "other")["identity"] != card(tmp_path / "folder")["identity"]
     (source / "modules.json").write_text(json.dumps([*modules, {"path": "3", "type": "sentence_transformers.models.Dense"}]))
     with pytest.raises(cgc.UsageError, match="does not run the module sentence_transformers.models.Dense"):
         cgc.huggingface.export(tmp_path / "dense", source)
@@ -268,6 +321,10 @@ def test_an_encoder_of_pictures(tmp_path, plans):
         assert numpy.allclose(pixels, pixels_of_transformers(source, pictures), atol=1e-6)
         want = torch.nn.functional.normalize(dino(pixel_values=pixels).pooler_output)
         assert distance(model.encode_image(pictures), want.numpy()) < 1e-5
+        # The processes of Ray preprocess pictures apart from the model.
+        encoder = cgc.ray._Encoder(str(tmp_path / "folder"), "image", True, {"executor": "reference"}, True)
+        vectors, errors = encoder.encode(cgc.ray._preprocess(str(tmp_path / "folder"), [*map(str, pictures), b""]))
+        assert distance(vectors[:-1], want.numpy()) < 1e-5 and [*errors] == [len(pictures)] and numpy.isnan(vectors[-1]).all()
         with pytest.raises(cgc.UsageError, match="has no encode_text"):
             model.encode_text(["a"])
 

@@ -2,6 +2,7 @@
 import functools
 import io
 import json
+import pickle
 import shutil
 import sys
 import warnings
@@ -101,11 +102,19 @@ def test_vectors_carry_their_identity(clip, copy, pictures):
     assert images[1:3].identity == (images * 2).identity == clip.identity and clip.identity.startswith("RANDOM-WEIGHTS-")
     assert numpy.allclose(clip.similarity(3 * images, texts), numpy.asarray(images) @ numpy.asarray(texts).T, atol=1e-6)
     assert clip.similarity(numpy.asarray(images[0]), texts).shape == (1, 2)
+    for same in (pickle.loads(pickle.dumps(images)), numpy.concatenate([images, images]), numpy.vstack((texts, texts)), images.mean(axis=0),
+                 images.astype(numpy.float64), numpy.add(images, 1, out=images.copy())):
+        assert isinstance(same, cgc.Vectors) and same.identity == clip.identity
     card = json.loads((copy / "model.json").read_text())
     (copy / "model.json").write_text(json.dumps({**card, "identity": "another"}))
     with load(copy) as other:
-        with pytest.raises(cgc.UsageError, match="of the model another, and this one is RANDOM-WEIGHTS"):
-            clip.similarity(images, other.encode_text(["a"]))
+        foreign = other.encode_text(["a"])
+    with pytest.raises(cgc.UsageError, match="of the model another, and this one is RANDOM-WEIGHTS"):
+        clip.similarity(images, foreign)
+    for combine in (lambda: numpy.concatenate([texts, foreign]), lambda: texts + foreign, lambda: images @ foreign.T,
+                    lambda: numpy.add(texts, 1, out=foreign)):
+        with pytest.raises(cgc.UsageError, match="of different models, RANDOM-WEIGHTS-.* and another"):
+            combine()
 
 
 def test_a_folder_may_be_moved_and_says_that_its_weights_are_random(copy, vectors):
@@ -131,8 +140,8 @@ def test_a_file_that_is_missing_or_changed_is_named(copy, name):
 
 
 @pytest.mark.parametrize("content, message", [
-    ('{"format": 2}', "has format 2, and this version of cgc reads 1"), ("[]", "has format None"), ("{", "missing or damaged"),
-    ('{"format": 1}', "damaged"), (None, "no model folder: it has no model.json")])
+    ('{"format": 1}', "has format 1, and this version of cgc reads 2"), ("[]", "has format None"), ("{", "missing or damaged"),
+    ('{"format": 2}', "damaged"), (None, "no model folder: it has no model.json")])
 def test_a_card_that_cannot_be_read_is_an_error(tmp_path, content, message):
     if content is not None:
         (tmp_path / "model.json").write_text(content)

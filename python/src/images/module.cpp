@@ -9,6 +9,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <tuple>
 
 namespace nb = nanobind;
@@ -87,16 +88,15 @@ Failures packEach(const Sizes &sizes, const nb::list &sources, const WritableRow
   return readEach(sources, consume, threads, maxPixels);
 }
 
+const std::map<std::string, Filter> kFilters{{"bicubic", Filter::Bicubic},
+                                             {"bilinear", Filter::Bilinear}};
+const std::map<std::string, ResizeMode> kResizeModes{{"shortest", ResizeMode::Shortest},
+                                                     {"longest", ResizeMode::Longest},
+                                                     {"squash", ResizeMode::Squash}};
+
 Sizes sizesOf(int height, int width, const std::string &filter, const std::string &mode, int fill,
               int edge) {
-  return {height,
-          width,
-          filter == "bilinear" ? Filter::Bilinear : Filter::Bicubic,
-          mode == "squash"    ? ResizeMode::Squash
-          : mode == "longest" ? ResizeMode::Longest
-                              : ResizeMode::Shortest,
-          fill,
-          edge};
+  return {height, width, kFilters.at(filter), kResizeModes.at(mode), fill, edge};
 }
 
 } // namespace
