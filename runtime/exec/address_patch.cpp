@@ -15,8 +15,10 @@ bool isPatchable(const BoundRecord &record) {
          std::holds_alternative<BoundMemset>(record.op);
 }
 
-/// Whether enqueuing the record adds no node: it copies or sets nothing.
+/// Whether enqueuing the record adds no node: another rank runs it, or it copies or sets nothing.
 bool isEmpty(const BoundRecord &record) {
+  if (std::holds_alternative<BoundElsewhere>(record.op))
+    return true;
   const auto *copy = std::get_if<BoundMemcpy>(&record.op);
   const auto *set = std::get_if<BoundMemset>(&record.op);
   return (copy && copy->bytes == 0) || (set && set->bytes == 0);

@@ -33,6 +33,10 @@ public:
 
   Result<BoundRecord> bind(const LaunchRecord &record) const {
     BoundRecord bound{{}, recordText(plan_, recordName(record), record.location), record.branch};
+    if (isElsewhere(record)) {
+      bound.op = BoundElsewhere();
+      return bound;
+    }
     Result<BoundOp> op = std::visit([&](const auto &r) { return bindOp(r); }, record.op);
     if (!op.isOk())
       return op.status().withContext(bound.name);
@@ -44,6 +48,17 @@ private:
   const TensorRef &tensor(TensorId id) const { return bucket_.tensors[uint32_t(id)]; }
 
   std::byte *address(TensorId id) const { return addressOf(tensor(id).slot, memory_); }
+
+  /// Whether the record uses a state that another rank holds. validate() has checked that it then
+  /// uses no state of this rank's shards.
+  bool isElsewhere(const LaunchRecord &record) const {
+    const auto isAbsent = [&](TensorId id) {
+      const Slot &slot = tensor(id).slot;
+      return slot.buffer == BufferKind::State && !(*memory_.states)[slot.index];
+    };
+    return std::ranges::any_of(recordReads(record), isAbsent) ||
+           std::ranges::any_of(recordWrites(record), isAbsent);
+  }
 
   /// The operands of a kernel and their addresses; the address of an absent one is null.
   struct Operands {
@@ -177,7 +192,10 @@ private:
 
   Result<BoundOp> bindCollective(const LibraryCall &call) const {
     CGC_ASSIGN_OR_RETURN(const CollectiveCall collective, collectiveCall(call, bucket_.tensors));
-    BoundCollective bound{libraries_.communicator, collective.kind, collective.reduction, {}};
+    const std::span<const int> owners = libraries_.shardOwners;
+    const int root =
+        collective.shard && *collective.shard < owners.size() ? owners[*collective.shard] : 0;
+    BoundCollective bound{libraries_.communicator, collective.kind, collective.reduction, {}, root};
     for (size_t i = 0; i < collective.operands.size(); ++i) {
       const TensorRef &operand = tensor(collective.operands[i]);
       bound.parts.push_back({address(collective.operands[i]), address(collective.results[i]),
@@ -277,7 +295,7 @@ struct Enqueuer {
   Status operator()(const BoundLibraryCall &l) const { return l.gemm.launch(stream); }
   Status operator()(const BoundCollective &c) const {
     if (c.communicator)
-      return enqueueCollective(*c.communicator, c.kind, c.reduction, c.parts, stream);
+      return enqueueCollective(*c.communicator, c.kind, c.reduction, c.parts, stream, c.root);
     for (const CollectivePart &part : c.parts)
       if (part.operand != part.result)
         CGC_TRY((*this)(
@@ -304,6 +322,7 @@ struct Enqueuer {
     std::memset(m.destination, m.value, m.bytes);
     return Status::ok();
   }
+  Status operator()(const BoundElsewhere &) const { return Status::ok(); }
   Status operator()(const BoundHostCall &h) const {
     return noThrow([&]() -> Status {
       try {
@@ -330,7 +349,7 @@ Status checkPartialWrites(const PlanData &plan, const Bucket &bucket) {
   if (std::ranges::none_of(bucket.records, partialWriter))
     return Status::ok();
   uint64_t steps = kMaxWrittenSteps;
-  AccessCheck access(bucket, steps);
+  AccessCheck access(plan, bucket, steps);
   for (const LaunchRecord &record : bucket.records) {
     const std::string name = recordText(plan, recordName(record), record.location);
     if (const KernelLaunch *launch = partialWriter(record))

@@ -48,6 +48,7 @@ struct BoundCollective {
   CollectiveKind kind;
   Reduction reduction;
   std::vector<CollectivePart> parts;
+  int root; ///< Of a broadcast.
 };
 struct BoundOpCall {
   const CgcOp *op;
@@ -72,10 +73,13 @@ struct BoundHostCall {
   std::vector<TensorView> reads, writes;
 };
 
+/// A record that another rank runs, which holds the states that it uses.
+struct BoundElsewhere {};
+
 /// A record bound to memory. It can be enqueued any number of times.
 struct BoundRecord {
   std::variant<BoundKernel, BoundReference, BoundLibraryCall, BoundCollective, BoundOpCall,
-               BoundAtenCall, BoundMemcpy, BoundMemset, BoundHostCall>
+               BoundAtenCall, BoundMemcpy, BoundMemset, BoundHostCall, BoundElsewhere>
       op;
   std::string name;    ///< Name, source line and module of the record, for messages.
   uint32_t branch = 0; ///< LaunchRecord::branch.
@@ -96,8 +100,9 @@ struct ArenaPart {
 struct BucketMemory {
   DeviceKind device = DeviceKind::Cpu;               ///< Where the memory is.
   const std::vector<std::byte *> *weights = nullptr; ///< The engine's, by weight.
-  const std::vector<std::byte *> *states = nullptr;  ///< The context's, by state.
-  std::vector<ArenaPart> arena;                      ///< By ascending `begin`; usually one part.
+  /// The context's, by state; null for one that another rank holds.
+  const std::vector<std::byte *> *states = nullptr;
+  std::vector<ArenaPart> arena; ///< By ascending `begin`; usually one part.
   std::vector<Buffer> inputs, outputs;
 };
 
@@ -113,6 +118,7 @@ struct Libraries {
   const ReferenceLibrary *references = nullptr;
   std::span<const NamedHostFunction> hostFunctions = {}; ///< Has those that the plan calls.
   Communicator *communicator = nullptr;                  ///< Null: there is one rank.
+  std::span<const int> shardOwners = {};                 ///< The rank with each shard, by shard.
 };
 
 /// LaunchAddresses::constantReads of a launch: bit i is set if reads[i], one of the first 64, is a

@@ -460,7 +460,7 @@ Communicator::Impl &implOf(Communicator &communicator) {
 }
 
 Status enqueueCollective(Communicator &communicator, CollectiveKind kind, Reduction reduction,
-                         std::span<const CollectivePart> parts, cudaStream_t stream) {
+                         std::span<const CollectivePart> parts, cudaStream_t stream, int root) {
   CommunicatorState &shared = *implOf(communicator).shared;
   const Nccl &nccl = shared.nccl;
   std::vector<ElementType> types;
@@ -489,8 +489,7 @@ Status enqueueCollective(Communicator &communicator, CollectiveKind kind, Reduct
       return nccl.ncclReduceScatter(part.operand, part.result, count / shared.options.ranks,
                                     element.type, operationOf(reduction), comm, stream);
     case CollectiveKind::Broadcast:
-      return nccl.ncclBroadcast(part.operand, part.result, count, element.type, /*root=*/0, comm,
-                                stream);
+      return nccl.ncclBroadcast(part.operand, part.result, count, element.type, root, comm, stream);
     }
     return nccl::Code::InvalidArgument;
   };

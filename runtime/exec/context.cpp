@@ -90,8 +90,9 @@ Status Context::Impl::create() {
 
 Status Context::Impl::createArena() {
   const PlanMemory bytes = planMemory(engine.plan.data(), engine.separateBuffers);
+  const uint64_t states = stateOffsets(engine.plan.data(), engine.held).back();
   const bool isShared = sharesArena();
-  const uint64_t needed = bytes.io + bytes.states + (isShared ? 0 : bytes.arena);
+  const uint64_t needed = bytes.io + states + (isShared ? 0 : bytes.arena);
   CGC_TRY(engine.memory().reserve(needed));
   reserved = needed;
   CGC_ASSIGN_OR_RETURN(arena,
@@ -311,7 +312,7 @@ Result<Context> Context::create(const Engine &engine, ContextOptions options) {
         status = impl->engine.fault.note(status, impl->stream.get());
       // Frees the context first, so that the breakdown reports free memory without it.
       impl.reset();
-      return withMemoryBreakdown(status, engine.plan(), engine.impl_->runsOn);
+      return withMemoryBreakdown(status, engine.plan(), engine.impl_->runsOn, engine.impl_->held);
     }
     return Context(std::move(impl));
   });

@@ -62,8 +62,11 @@ struct Context::Impl {
   Status create();
   /// Reserves memory for arena, inputs and outputs, and creates the arena.
   Status createArena();
-  /// Gives all ranks of `communicator` the states of rank 0, and waits.
+  /// Gives all ranks the states of rank 0 that every rank holds, and waits.
   Status broadcastStates(Communicator &communicator);
+  /// Copies a state of a shard from the rank that holds it to `view` of rank 0, or from there to
+  /// that rank, and waits. All ranks make the call.
+  Status moveState(Communicator &communicator, size_t index, const TensorView &view, bool toState);
   /// Whether the context captures records in parallel. Otherwise it runs them in order.
   bool runsBranches() const;
   /// Whether the engine has as many ranks as sizes of the bucket are made for.
@@ -158,7 +161,8 @@ struct Context::Impl {
 
   Libraries libraries() const {
     return {engine.provider,         engine.cublasLt.get(), engine.opLibraries,
-            engine.references.get(), engine.hostFunctions,  engine.communicator.get()};
+            engine.references.get(), engine.hostFunctions,  engine.communicator.get(),
+            engine.shardOwners};
   }
   /// The number of buckets that have been captured.
   size_t capturedBuckets() const;
@@ -190,7 +194,8 @@ struct Context::Impl {
   MemoryReport counted;                    ///< Its part of the engine's MemoryAccount.
   std::shared_ptr<Arena> arena;            ///< Its own, or that of the engine's pool.
   std::vector<Buffer> stateBuffers;        ///< One for all states, or one for each.
-  std::vector<std::byte *> states;         ///< The address of each state.
+  /// The address of each state; null for one that another rank holds.
+  std::vector<std::byte *> states;
   CudaStream stream;      ///< For warm-up, capture, and runs without a caller's stream.
   BranchStreams branches; ///< For warm-up and capture of parallel branches.
   std::unique_ptr<InputStaging> staging; ///< Null unless ContextOptions::copyAheadBytes.

@@ -10,17 +10,21 @@ Status Context::Impl::createStates() {
   const PlanData &plan = engine.plan.data();
   if (plan.states.empty())
     return Status::ok();
-  const std::vector<uint64_t> offsets = stateOffsets(plan);
+  const std::vector<uint64_t> offsets = stateOffsets(plan, engine.held);
+  states.resize(plan.states.size());
   if (!engine.separateBuffers) {
     CGC_ASSIGN_OR_RETURN(Buffer all, Buffer::allocate(device, offsets.back()));
     for (size_t i = 0; i < plan.states.size(); ++i)
-      states.push_back(all.data() + offsets[i]);
+      if (engine.held[i])
+        states[i] = all.data() + offsets[i];
     stateBuffers.push_back(std::move(all));
   } else {
-    for (const State &state : plan.states) {
-      CGC_ASSIGN_OR_RETURN(Buffer one,
-                           Buffer::allocate(device, *tensorBytes(state.dtype, state.sizes)));
-      states.push_back(one.data());
+    for (size_t i = 0; i < plan.states.size(); ++i) {
+      if (!engine.held[i])
+        continue;
+      const uint64_t bytes = *tensorBytes(plan.states[i].dtype, plan.states[i].sizes);
+      CGC_ASSIGN_OR_RETURN(Buffer one, Buffer::allocate(device, bytes));
+      states[i] = one.data();
       stateBuffers.push_back(std::move(one));
     }
   }
@@ -33,6 +37,8 @@ Status Context::Impl::initializeStates() {
   const PlanData &plan = engine.plan.data();
   const auto body = [&]() -> Status {
     for (size_t i = 0; i < plan.states.size(); ++i) {
+      if (!engine.held[i])
+        continue;
       const State &state = plan.states[i];
       const uint64_t bytes = *tensorBytes(state.dtype, state.sizes);
       const Block to{states[i], device, bytes};
@@ -59,6 +65,11 @@ Status Context::Impl::copyState(size_t index, const TensorView &view, bool toSta
   const State &state = engine.plan.data().states[index];
   const IoTensor type{.name = state.name, .dtype = state.dtype, .sizes = state.sizes};
   CGC_TRY(checkViews({&type, 1}, {&view, 1}, device, "state"));
+  if (!engine.held[index])
+    return {Code::Usage, "rank " + std::to_string(engine.shardOwners[*state.shard]) +
+                             " holds the state '" + state.name + "', and this is rank " +
+                             std::to_string(engine.communicator->rank()) +
+                             "; read it there, or from a checkpoint"};
   const uint64_t bytes = *tensorBytes(state.dtype, state.sizes);
   const Block own{states[index], device, bytes};
   const Block given{static_cast<std::byte *>(view.data), view.device, bytes};
@@ -75,7 +86,7 @@ Status Context::Impl::broadcastStates(Communicator &communicator) {
   std::vector<CollectivePart> parts;
   for (size_t i = 0; i < plan.states.size(); ++i) {
     const State &state = plan.states[i];
-    if (const uint64_t bytes = *tensorBytes(state.dtype, state.sizes); bytes > 0)
+    if (const uint64_t bytes = *tensorBytes(state.dtype, state.sizes); bytes > 0 && !state.shard)
       parts.push_back({states[i], states[i], bytes / dtypeSize(state.dtype), state.dtype});
   }
   if (parts.empty())
@@ -87,6 +98,45 @@ Status Context::Impl::broadcastStates(Communicator &communicator) {
   return device == DeviceKind::Cpu
              ? Status::ok()
              : CGC_CUDA(cudaStreamSynchronize(stream.get()), "cannot share the states");
+}
+
+Status Context::Impl::moveState(Communicator &communicator, size_t index, const TensorView &view,
+                                bool toState) {
+  const State &state = engine.plan.data().states[index];
+  const int owner = engine.shardOwners[*state.shard], rank = communicator.rank();
+  const IoTensor type{.name = state.name, .dtype = state.dtype, .sizes = state.sizes};
+  CGC_TRY(checkViews({&type, 1}, {&view, 1}, device, "state"));
+  if (owner == 0)
+    return rank == 0 ? copyState(index, view, toState, nullptr) : Status::ok();
+  const uint64_t bytes = *tensorBytes(state.dtype, state.sizes);
+  CGC_TRY(engine.memory().reserve(bytes));
+  const auto move = [&]() -> Status {
+    CGC_ASSIGN_OR_RETURN(const Buffer buffer, Buffer::allocate(device, bytes));
+    const Block between{buffer.data(), device, bytes};
+    const Block own{states[index], device, bytes};
+    const Block given{static_cast<std::byte *>(view.data), view.device, bytes};
+    const int from = toState ? 0 : owner, to = toState ? owner : 0;
+    const auto enqueue = [&]() -> Status {
+      if (rank == from)
+        CGC_TRY(copy(between, toState ? given : own, bytes, 1, stream.get()));
+      const CollectivePart part{buffer.data(), buffer.data(), bytes / dtypeSize(state.dtype),
+                                state.dtype};
+      CGC_TRY(enqueueCollective(communicator, CollectiveKind::Broadcast, Reduction::Sum, {&part, 1},
+                                stream.get(), from));
+      return rank == to ? copy(toState ? own : given, between, bytes, 1, stream.get())
+                        : Status::ok();
+    };
+    Status moved = inTurn(stream.get(), enqueue);
+    // The buffer is in use until here, also after a failure.
+    const Status waited = device == DeviceKind::Cpu
+                              ? Status::ok()
+                              : CGC_CUDA(cudaStreamSynchronize(stream.get()),
+                                         "cannot move the state '" + state.name + "'");
+    return moved.isOk() ? waited : moved;
+  };
+  Status moved = move();
+  engine.memory().release(bytes);
+  return moved;
 }
 
 namespace {

@@ -161,15 +161,17 @@ Status FaultLatch::note(Status status, cudaStream_t stream) {
   return fault_;
 }
 
-Status withMemoryBreakdown(Status status, const Plan &plan, DeviceKind device) {
+Status withMemoryBreakdown(Status status, const Plan &plan, DeviceKind device,
+                           const std::vector<bool> &held) {
   if (status.code() != Code::OutOfMemory)
     return status;
   const PlanMemory bytes = planMemory(plan.data());
+  const uint64_t states = stateOffsets(plan.data(), held).back();
   std::string text = status.message() + "; the plan takes " + byteText(bytes.weights) +
                      " for weights (once for all contexts) and, for each context, " +
                      byteText(bytes.arena) + " for the arena and " + byteText(bytes.io) +
                      " for inputs and outputs" +
-                     (bytes.states ? " and " + byteText(bytes.states) + " for states" : "");
+                     (states ? " and " + byteText(states) + " for states" : "");
   const std::string free = freeMemoryText(device);
   if (!free.empty() && !status.message().ends_with(free))
     text += "; " + free;
@@ -220,7 +222,8 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
       CGC_ASSIGN_OR_RETURN(impl->references, ReferenceLibrary::open(options.referencePath));
     } else if (needs.cublasLt) {
       CGC_ASSIGN_OR_RETURN(impl->cublasLt, CublasLt::open(options.cublasLtPath));
-      CGC_TRY(withMemoryBreakdown(impl->cublasLt->initialize(impl->gpu), plan, impl->runsOn));
+      CGC_TRY(withMemoryBreakdown(impl->cublasLt->initialize(impl->gpu), plan, impl->runsOn,
+                                  impl->held));
     }
     if (onGpu) {
       Status status = impl->reserveWeights(&MemoryBudget::reserve);
@@ -228,13 +231,14 @@ Result<Engine> Engine::create(const Plan &plan, EngineOptions options) {
         status = options.copyWeightsFrom ? copyWeights(implOf(*options.copyWeightsFrom), *impl)
                                          : uploadWeights(plan, *impl);
       if (!status.isOk()) {
+        const std::vector<bool> held = impl->held;
         impl.reset();
         return withMemoryBreakdown(status.withContext("cannot upload the weights"), plan,
-                                   DeviceKind::Cuda);
+                                   DeviceKind::Cuda, held);
       }
     } else {
       CGC_TRY(withMemoryBreakdown(impl->reserveWeights(&MemoryBudget::reserveMapped), plan,
-                                  impl->runsOn));
+                                  impl->runsOn, impl->held));
       // The mapping is read-only. The cast is safe because validate() refuses records that write to
       // a weight.
       for (size_t i = 0; i < plan.data().weights.size(); ++i)

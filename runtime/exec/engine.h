@@ -224,7 +224,7 @@ public:
   /// dtype and sizes, in host memory or, if the plan runs on a GPU, in device memory. The copy is
   /// ordered after the runs before it and before those after it. Without `stream` the call waits
   /// for it; with one, the memory of the view must stay as it is until the copy is complete. Usage
-  /// if there is no such state or the view does not fit.
+  /// if there is no such state, the view does not fit, or another rank holds the state.
   Status readState(std::string_view name, const TensorView &to, void *stream = nullptr);
   Status writeState(std::string_view name, const TensorView &from, void *stream = nullptr);
   /// Gives each state its first value, as after create(). Waits.

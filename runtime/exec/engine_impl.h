@@ -12,6 +12,7 @@
 #include "runtime/plan/op_library.h"
 #include "runtime/plan/op_provider.h"
 #include "runtime/plan/plan_memory.h"
+#include "runtime/plan/shards.h"
 
 #include <mutex>
 
@@ -41,7 +42,9 @@ struct Engine::Impl {
         ownMemory(runsOn, options.memoryLimit), pool(options.pool),
         account(std::make_shared<MemoryAccount>(options.name)),
         separateBuffers(options.separateBuffers), hostFunctions(options.hostFunctions),
-        communicator(options.communicator) {}
+        communicator(options.communicator),
+        shardOwners(cgc::shardOwners(plan.data(), communicator ? communicator->ranks() : 1)),
+        held(heldStates(plan.data(), shardOwners, communicator ? communicator->rank() : 0)) {}
   ~Impl() { memory().release(account->own().weights); }
 
   const Plan &plan;
@@ -68,6 +71,8 @@ struct Engine::Impl {
   std::vector<std::shared_ptr<const OpLibrary>> opLibraries;
   const std::vector<NamedHostFunction> hostFunctions; ///< EngineOptions::hostFunctions.
   const std::shared_ptr<Communicator> communicator;   ///< EngineOptions::communicator.
+  const std::vector<int> shardOwners;                 ///< The rank with each shard, by shard.
+  const std::vector<bool> held;                       ///< By state, whether this rank holds it.
   FaultLatch fault;
 };
 
@@ -75,7 +80,9 @@ struct Engine::Impl {
 Engine::Impl &implOf(const Engine &engine);
 
 /// Appends a memory breakdown to the message of an OutOfMemory status: the memory that the plan
-/// needs and the free memory of `device`, which it runs on. Other statuses are returned unchanged.
-Status withMemoryBreakdown(Status status, const Plan &plan, DeviceKind device);
+/// needs, of the states those that are `held` (stateOffsets), and the free memory of `device`,
+/// which it runs on. Other statuses are returned unchanged.
+Status withMemoryBreakdown(Status status, const Plan &plan, DeviceKind device,
+                           const std::vector<bool> &held = {});
 
 } // namespace cgc

@@ -51,17 +51,28 @@ LibraryCall libraryCall(const CollectiveCall &c) {
   call.reads = c.operands;
   call.writes = c.results;
   call.ints = {int64_t(c.reduction), c.ranks};
+  if (c.shard)
+    call.ints.push_back(*c.shard);
   return call;
 }
 
 Result<CollectiveCall> collectiveCall(const LibraryCall &call, std::span<const TensorRef> tensors) {
-  if (call.reads.empty() || call.reads.size() != call.writes.size() || call.ints.size() != 2 ||
-      !call.floats.empty() || !call.algorithm.empty())
+  if (call.reads.empty() || call.reads.size() != call.writes.size() || call.ints.size() < 2 ||
+      call.ints.size() > 3 || !call.floats.empty() || !call.algorithm.empty())
     return invalidFile("the number of arguments is not that of a collective");
   const auto kind = CollectiveKind(std::ranges::find(kNames, call.function) - kNames.begin());
   if (call.ints[0] < 0 || call.ints[0] > int64_t(Reduction::Max))
     return invalidFile("there is no such reduction");
-  const CollectiveCall c{kind, Reduction(call.ints[0]), call.ints[1], call.reads, call.writes};
+  CollectiveCall c{.kind = kind,
+                   .reduction = Reduction(call.ints[0]),
+                   .ranks = call.ints[1],
+                   .operands = call.reads,
+                   .results = call.writes};
+  if (call.ints.size() == 3) {
+    if (kind != CollectiveKind::Broadcast || call.ints[2] < 0 || call.ints[2] > UINT32_MAX)
+      return invalidFile("only a broadcast has a shard, which is a number of 32 bits");
+    c.shard = uint32_t(call.ints[2]);
+  }
   if (!reduces(kind) && c.reduction != Reduction::Sum)
     return invalidFile("only all_reduce and reduce_scatter have a reduction");
   if (hasRanks(kind) ? c.ranks < 1 || c.ranks > kMaxRanks : c.ranks != 0)

@@ -14,7 +14,7 @@ enum class CollectiveKind : uint8_t {
   AllReduce,     ///< Each result is the reduction of the operand over all ranks.
   AllGather,     ///< Each result has the operands of all ranks, in rank order, in dimension 0.
   ReduceScatter, ///< Each result is this rank's part, in dimension 0, of the reduction.
-  Broadcast,     ///< Each result is the operand of rank 0.
+  Broadcast,     ///< Each result is the operand of one rank.
 };
 /// The values are part of the plan format.
 enum class Reduction : uint8_t { Sum, Mean, Max };
@@ -29,6 +29,9 @@ struct CollectiveCall {
   /// take any number.
   int64_t ranks = 0;
   std::vector<TensorId> operands, results; ///< As many of both, at least one.
+  /// Of Broadcast: the operands are those of the rank that holds this shard (State::shard); none:
+  /// those of rank 0.
+  std::optional<uint32_t> shard = {};
 };
 
 inline constexpr const char *kCollectiveLibrary = "nccl";
@@ -41,7 +44,8 @@ CGC_API bool reduces(CollectiveKind kind);
 /// Whether `call`, or the call of `record`, is a collective.
 CGC_API bool isCollective(const LibraryCall &call);
 CGC_API bool isCollective(const LaunchRecord &record);
-/// The record of a collective. Reads the operands, writes the results, ints {reduction, ranks}.
+/// The record of a collective. Reads the operands, writes the results, ints {reduction, ranks},
+/// and {reduction, ranks, shard} if there is one.
 CGC_API LibraryCall libraryCall(const CollectiveCall &collective);
 /// The inverse of libraryCall(), for a call whose tensors exist. InvalidFile, with the reason, if
 /// the call could access memory outside its tensors or is no collective that NCCL computes.

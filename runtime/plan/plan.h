@@ -10,6 +10,8 @@
 //    wrote it. No record writes to a weight or an input, and the records of a bucket together write
 //    all of each output.
 //  - Only a state is read before it is written. It keeps its value from one run to the next.
+//  - A record that uses states of a shard runs on one of the ranks only. What it writes, other
+//    records read after a broadcast of that shard, if they do not use states of the same one.
 #pragma once
 
 #include "runtime/base/dtype.h"
@@ -309,6 +311,9 @@ struct State {
   std::vector<int64_t> sizes;
   /// The weight with its first value, of the same dtype and sizes; or kBeginsAsZeros.
   uint32_t initial = kBeginsAsZeros;
+  /// The shard that the state is in. One of the ranks that run the plan holds all states of a shard
+  /// (shards.h). None: every rank holds the state.
+  std::optional<uint32_t> shard = {};
   bool operator==(const State &) const = default;
 };
 

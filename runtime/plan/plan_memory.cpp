@@ -45,10 +45,15 @@ std::vector<uint64_t> weightOffsets(const PlanData &plan) {
   return offsets;
 }
 
-std::vector<uint64_t> stateOffsets(const PlanData &plan) {
+std::vector<uint64_t> stateOffsets(const PlanData &plan, const std::vector<bool> &held) {
   std::vector<uint64_t> offsets;
   uint64_t end = 0;
-  for (const State &state : plan.states) {
+  for (size_t i = 0; i < plan.states.size(); ++i) {
+    if (!held.empty() && !held[i]) {
+      offsets.push_back(end);
+      continue;
+    }
+    const State &state = plan.states[i];
     const uint64_t bytes = *tensorBytes(state.dtype, state.sizes);
     offsets.push_back(*alignUp(end, placementAlignment(bytes)));
     end = offsets.back() + bytes;

@@ -94,8 +94,9 @@ public:
     return {text(l.file()), l.line(), text(l.module_path())};
   }
   State unpack(const fb::State &s) {
-    return {text(s.name()), StateRole(s.role()), DType(s.dtype()), vector<int64_t>(s.sizes()),
-            s.initial()};
+    return {text(s.name()),   StateRole(s.role()),
+            DType(s.dtype()), vector<int64_t>(s.sizes()),
+            s.initial(),      s.shard() ? std::optional(*s.shard()) : std::nullopt};
   }
   OpLibraryId unpack(const fb::OpLibrary &l) { return {text(l.name()), l.hash()}; }
   Bucket unpack(const fb::Bucket &b) {

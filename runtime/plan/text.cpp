@@ -167,7 +167,7 @@ std::string toText(const PlanData &plan) {
          std::string(stateRoleName(state.role)) + " " + shapeText(state.dtype, state.sizes) +
          (state.initial == kBeginsAsZeros ? " = zeros"
                                           : " = weight " + std::to_string(state.initial)) +
-         "\n";
+         (state.shard ? " shard=" + std::to_string(*state.shard) : "") + "\n";
   }
   for (const Entry &entry : plan.entries)
     for (size_t i = 0; i < entry.buckets.size(); ++i) {

@@ -162,6 +162,9 @@ private:
       CGC_TRY(addBytes(*tensorBytes(state.dtype, state.sizes)));
       if (static_cast<int>(state.role) >= kNumStateRoles)
         return fail("unknown role " + std::to_string(int(state.role)));
+      if (state.shard && *state.shard >= plan_.states.size())
+        return fail("shard " + std::to_string(*state.shard) + " of a plan with " +
+                    std::to_string(plan_.states.size()) + " states");
       if (state.initial == kBeginsAsZeros)
         continue;
       if (state.initial >= plan_.weights.size())
@@ -319,13 +322,14 @@ private:
       where_ = where + ", tensor " + std::to_string(i);
       CGC_TRY(checkTensor(bucket, bucket.tensors[i]));
     }
-    AccessCheck access(bucket, steps_);
+    AccessCheck access(plan_, bucket, steps_);
     for (size_t i = 0; i < bucket.records.size(); ++i) {
       where_ = where + ", record " + std::to_string(i) + " (" + recordName(bucket.records[i]) + ")";
       CGC_TRY(located(checkRecord(plan_, bucket, bucket.records[i])));
       CGC_TRY(located(access.add(bucket.records[i])));
     }
     where_ = where;
+    CGC_TRY(located(access.checkSent()));
     CGC_TRY(located(checkBranches(bucket)));
     for (uint32_t i = 0; i < bucket.outputs.size(); ++i)
       if (!access.writesOutput(i))

@@ -2,6 +2,7 @@
 #include "runtime/plan/validate_access.h"
 
 #include "runtime/base/checked.h"
+#include "runtime/plan/collective_call.h"
 #include "runtime/plan/gemm_call.h"
 #include "runtime/plan/invalid.h"
 #include "runtime/plan/layout.h"
@@ -42,13 +43,51 @@ Status AccessCheck::add(const LaunchRecord &record) {
   return checkOrder(record);
 }
 
+Result<AccessCheck::Shard> AccessCheck::shardOf(const LaunchRecord &record) const {
+  const auto *const call = std::get_if<LibraryCall>(&record.op);
+  const bool isSent = call && isCollective(*call);
+  Shard shard;
+  for (const auto &ids : {recordReads(record), recordWrites(record)})
+    for (const TensorId id : ids) {
+      const Slot &slot = tensor(id).slot;
+      if (slot.buffer != BufferKind::State || !plan_.states[slot.index].shard)
+        continue;
+      const State &state = plan_.states[slot.index];
+      if (isSent)
+        return invalidFile("a collective uses state '" + state.name + "' of shard " +
+                           std::to_string(*state.shard) + ", which one rank holds");
+      if (shard && shard != state.shard)
+        return invalidFile("it uses states of the shards " + std::to_string(*shard) + " and " +
+                           std::to_string(*state.shard));
+      shard = state.shard;
+    }
+  if (!isSent)
+    return shard;
+  CGC_ASSIGN_OR_RETURN(const CollectiveCall collective, collectiveCall(*call, bucket_.tensors));
+  if (collective.shard && *collective.shard >= plan_.states.size())
+    return invalidFile("there is no shard " + std::to_string(*collective.shard));
+  return collective.shard;
+}
+
 bool AccessCheck::hasValue(TensorId id) {
+  return hasValue(id, std::nullopt);
+}
+
+bool AccessCheck::hasValue(TensorId id, Shard shard) {
   const TensorRef &accessed = tensor(id);
   ++steps_; // The first run of a read does not count against the limit.
-  const BufferKind buffer = accessed.slot.buffer;
+  const auto [buffer, index, offset] = accessed.slot;
   return buffer == BufferKind::Weight || buffer == BufferKind::Input ||
-         buffer == BufferKind::State ||
-         written_[{buffer, accessed.slot.index}].covers(accessed, steps_);
+         buffer == BufferKind::State || written_[{buffer, index}].covers(accessed, steps_) ||
+         (shard && writtenByShards_[{*shard, buffer, index}].covers(accessed, steps_));
+}
+
+Status AccessCheck::checkSent() const {
+  if (unsent_.empty())
+    return Status::ok();
+  const auto &[state, shard] = *unsent_.begin();
+  return invalidFile("records of shard " + std::to_string(shard) + " write state '" +
+                     plan_.states[state].name + "', and no broadcast sends it to the other ranks");
 }
 
 bool AccessCheck::writesOutput(uint32_t index) {
@@ -78,8 +117,17 @@ Status AccessCheck::checkWork(const LaunchRecord &record) const {
 }
 
 Status AccessCheck::checkOrder(const LaunchRecord &record) {
+  CGC_ASSIGN_OR_RETURN(const Shard shard, shardOf(record));
+  for (const auto &ids : {recordReads(record), recordWrites(record)})
+    for (const TensorId id : ids)
+      if (const auto [buffer, index, offset] = tensor(id).slot; buffer == BufferKind::State)
+        if (const auto found = unsent_.find(index);
+            found != unsent_.end() && found->second != shard)
+          return invalidFile("it uses state '" + plan_.states[index].name +
+                             "', whose value only the rank with shard " +
+                             std::to_string(found->second) + " has");
   for (TensorId id : recordReads(record)) {
-    if (!hasValue(id))
+    if (!hasValue(id, shard))
       return invalidFile(
           "it reads tensor " + std::to_string(uint32_t(id)) +
           ", which no earlier record has written" +
@@ -88,13 +136,22 @@ Status AccessCheck::checkOrder(const LaunchRecord &record) {
   // How much of its workspace cuBLASLt writes is unknown, so the workspace does not count as
   // written.
   const auto *call = std::get_if<LibraryCall>(&record.op);
-  const bool hasWorkspace = call && isGemm(*call);
+  const bool hasWorkspace = call && isGemm(*call), isSent = call && isCollective(*call);
   for (TensorId id : recordWrites(record)) {
     const TensorRef &accessed = tensor(id);
     if (accessed.slot.buffer == BufferKind::Weight || accessed.slot.buffer == BufferKind::Input)
       return invalidFile("it writes to a weight or an input");
+    const auto [buffer, index, offset] = accessed.slot;
     if (!hasWorkspace || id == call->writes[0])
-      written_[{accessed.slot.buffer, accessed.slot.index}].add(accessed);
+      (shard && !isSent ? writtenByShards_[{*shard, buffer, index}] : written_[{buffer, index}])
+          .add(accessed);
+    if (buffer != BufferKind::State || !shard || plan_.states[index].shard)
+      continue;
+    const State &state = plan_.states[index];
+    if (!isSent)
+      unsent_[index] = *shard;
+    else if (*tensorExtent(accessed) == *tensorBytes(state.dtype, state.sizes))
+      unsent_.erase(index);
   }
   return Status::ok();
 }

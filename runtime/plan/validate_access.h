@@ -6,6 +6,8 @@
 #include "runtime/plan/written_bytes.h"
 
 #include <map>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 namespace cgc {
@@ -18,13 +20,19 @@ inline constexpr uint64_t kMaxWrittenSteps = 1 << 20;
 /// record it is.
 class AccessCheck final {
 public:
-  /// Borrows both. `steps` is how many byte runs may still be examined for the plan, so that a
+  /// Borrows all. `steps` is how many byte runs may still be examined for the plan, so that a
   /// hostile plan does not take long; it is decremented.
-  AccessCheck(const Bucket &bucket, uint64_t &steps) : bucket_(bucket), steps_(steps) {}
+  AccessCheck(const PlanData &plan, const Bucket &bucket, uint64_t &steps)
+      : plan_(plan), bucket_(bucket), steps_(steps) {}
 
-  /// Checks that `record`, whose tensors exist, reads only what was written, writes neither weights
-  /// nor inputs nor one byte twice, and does work in proportion to the bytes of its tensors.
+  /// Checks that `record`, whose tensors exist, reads only what was written on the ranks that run
+  /// it, uses states of one shard at most, writes neither weights nor inputs nor one byte twice,
+  /// and does work in proportion to the bytes of its tensors.
   Status add(const LaunchRecord &record);
+
+  /// Checks, after all records, that each state outside of shards that records of one shard write
+  /// was sent to all ranks.
+  Status checkSent() const;
 
   /// Whether every byte of the tensor has a value: records have written it, or it belongs to a
   /// weight, an input or a state.
@@ -34,15 +42,25 @@ public:
   bool writesOutput(uint32_t index);
 
 private:
+  using Shard = std::optional<uint32_t>;
   Status checkWork(const LaunchRecord &record) const;
   Status checkOrder(const LaunchRecord &record);
+  /// The shard of the states that a record uses, or that a broadcast sends.
+  Result<Shard> shardOf(const LaunchRecord &record) const;
+  /// hasValue(), on the ranks that hold `shard`.
+  bool hasValue(TensorId id, Shard shard);
 
   const TensorRef &tensor(TensorId id) const { return bucket_.tensors[uint32_t(id)]; }
 
+  const PlanData &plan_;
   const Bucket &bucket_;
   uint64_t &steps_;
-  /// The bytes written to each buffer so far.
+  /// The bytes written to each buffer so far, on all ranks.
   std::map<std::pair<BufferKind, uint32_t>, WrittenBytes> written_;
+  /// Those that only the rank with a shard has written.
+  std::map<std::tuple<uint32_t, BufferKind, uint32_t>, WrittenBytes> writtenByShards_;
+  /// The states outside of shards with a value that only the rank with a shard has.
+  std::map<uint32_t, uint32_t> unsent_;
 };
 
 } // namespace cgc

@@ -61,6 +61,14 @@ Status match(const SafetensorsFile &file, const std::vector<FileTensor> &tensors
   return Status::ok();
 }
 
+/// The tensors as safetensors.h has them.
+std::vector<SafetensorsEntry> entriesOf(const std::vector<FileTensor> &tensors) {
+  std::vector<SafetensorsEntry> entries;
+  for (const auto &[name, state] : tensors)
+    entries.push_back({name, state->dtype, state->sizes});
+  return entries;
+}
+
 } // namespace
 
 std::string Trainer::Impl::tensorName(const State &state) const {
@@ -181,10 +189,8 @@ std::string Trainer::Impl::structureHash() const {
 }
 
 Status Trainer::Impl::saveFile(const std::string &path, const std::vector<FileTensor> &tensors,
-                               const SafetensorsMetadata &metadata) {
-  std::vector<SafetensorsEntry> entries;
-  for (const auto &[name, state] : tensors)
-    entries.push_back({name, state->dtype, state->sizes});
+                               const SafetensorsMetadata &metadata, std::deque<size_t> &moved) {
+  const std::vector<SafetensorsEntry> entries = entriesOf(tensors);
   CGC_ASSIGN_OR_RETURN(const std::string header, safetensorsHeader(entries, metadata));
   CGC_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::create(path));
   CGC_TRY(file.write(header.data(), header.size()));
@@ -192,8 +198,9 @@ Status Trainer::Impl::saveFile(const std::string &path, const std::vector<FileTe
   for (const size_t i : safetensorsOrder(entries)) {
     const State &state = *tensors[i].state;
     bytes.resize(*tensorBytes(state.dtype, state.sizes));
-    CGC_TRY(implOf(*context).transferState(indexOf(state), viewOf(state, bytes),
-                                           /*toState=*/false));
+    if (isDivided(indexOf(state)))
+      moved.pop_front();
+    CGC_TRY(transfer(indexOf(state), viewOf(state, bytes), /*toState=*/false));
     if (trained[indexOf(state)] && !allFinite(bytes, state.dtype))
       return {Code::Failed, "after step " + std::to_string(steps) + ", '" + state.name +
                                 "' has a NaN or an infinity, so that no checkpoint is written; "
@@ -207,6 +214,30 @@ Status Trainer::Impl::save(const std::string &folder,
                            const std::map<std::string, std::string> &notes) {
   CGC_TRY(noted(results.collectAll()));
   CGC_TRY(refuseMicroBatches(microBatches));
+  std::deque<size_t> moved;
+  for (const std::string_view file : kCheckpointFiles) {
+    const std::vector<FileTensor> tensors = tensorsOf(file, microBatches);
+    for (const size_t i : safetensorsOrder(entriesOf(tensors)))
+      if (const size_t index = indexOf(*tensors[i].state); isDivided(index))
+        moved.push_back(index);
+  }
+  Status saved = !communicator() || communicator()->rank() == 0 ? saveFiles(folder, notes, moved)
+                                                                : Status::ok();
+  // The other ranks send all states, also if rank 0 has failed.
+  std::vector<std::byte> bytes;
+  for (; !moved.empty(); moved.pop_front()) {
+    const State &state = plan->data().states[moved.front()];
+    bytes.resize(*tensorBytes(state.dtype, state.sizes));
+    const Status sent = transfer(moved.front(), viewOf(state, bytes), /*toState=*/false);
+    if (!sent.isOk())
+      return saved.isOk() ? sent : saved;
+  }
+  return saved;
+}
+
+Status Trainer::Impl::saveFiles(const std::string &folder,
+                                const std::map<std::string, std::string> &notes,
+                                std::deque<size_t> &moved) {
   CGC_ASSIGN_OR_RETURN(NewFolder temporary, NewFolder::create(folder, kCheckpointFiles));
   // "pt" is what readers of models of PyTorch expect.
   const SafetensorsMetadata metadata = {{"format", "pt"},
@@ -219,8 +250,8 @@ Status Trainer::Impl::save(const std::string &folder,
   for (const std::string_view file : kCheckpointFiles)
     if (const std::vector<FileTensor> tensors = tensorsOf(file, microBatches);
         !tensors.empty() || file != kAverageFile)
-      CGC_TRY(
-          saveFile(temporary.file(file), tensors, file == kOptimizerFile ? withNotes : metadata));
+      CGC_TRY(saveFile(temporary.file(file), tensors, file == kOptimizerFile ? withNotes : metadata,
+                       moved));
   return temporary.commit();
 }
 
@@ -301,8 +332,7 @@ Result<CheckpointInfo> Trainer::Impl::load(const std::string &folder, const Load
   broken = {Code::Failed, "the states are incomplete: loading '" + folder +
                               "' did not finish; call load() or reset()"};
   for (const auto &[state, bytes] : values)
-    if (Status written = implOf(*context).transferState(indexOf(*state), viewOf(*state, bytes),
-                                                        /*toState=*/true);
+    if (Status written = transfer(indexOf(*state), viewOf(*state, bytes), /*toState=*/true);
         !written.isOk()) {
       broken = std::move(written);
       return broken;
@@ -326,7 +356,7 @@ Result<std::vector<std::string>> Trainer::Impl::loadModel(const std::string &pat
                               "' did not finish; call load() or reset()"};
   Status written = file.forEach([&](size_t i, std::span<const std::byte> bytes) {
     const State &state = *tensors[i].state;
-    return implOf(*context).transferState(indexOf(state), viewOf(state, bytes), /*toState=*/true);
+    return transfer(indexOf(state), viewOf(state, bytes), /*toState=*/true);
   });
   broken = written.isOk() ? refreshCopies() : std::move(written);
   CGC_TRY(broken);

@@ -31,6 +31,14 @@ Status Trainer::Impl::shareStates() {
   return moveSeed();
 }
 
+Status Trainer::Impl::transfer(size_t index, const TensorView &view, bool toState) {
+  if (!isDivided(index))
+    return implOf(*context).transferState(index, view, toState);
+  return withRanks("the state '" + plan->data().states[index].name + "'", [&] {
+    return implOf(*context).moveState(*communicator(), index, view, toState);
+  });
+}
+
 Status Trainer::Impl::refuseMicroBatches(uint64_t number) const {
   if (number == 0 || !communicator() || communicator()->ranks() == 1)
     return Status::ok();

@@ -410,7 +410,11 @@ Status Trainer::write(std::string_view name, const TensorView &from) {
       CGC_TRY(checkMicroBatches(double(*static_cast<const int64_t *>(from.data))));
     CGC_TRY(impl_->finishSteps());
     CGC_TRY(impl_->refuseMicroBatches(impl_->microBatches));
-    CGC_TRY(impl_->context->writeState(name, from));
+    const std::optional<size_t> index = impl_->plan->data().findState(name);
+    if (index && impl_->isDivided(*index))
+      CGC_TRY(impl_->transfer(*index, from, /*toState=*/true));
+    else
+      CGC_TRY(impl_->context->writeState(name, from));
     CGC_TRY(impl_->shareStates());
     CGC_TRY(impl_->refreshCopies());
     return name == kMicroBatchesState ? impl_->readMicroBatches() : Status::ok();
@@ -435,8 +439,7 @@ Status Trainer::reset() {
 Status Trainer::save(const std::string &folder, const std::map<std::string, std::string> &notes) {
   return impl_->use([&]() -> Status {
     CGC_TRY(impl_->finishSteps());
-    return impl_->communicator() && impl_->communicator()->rank() != 0 ? Status::ok()
-                                                                       : impl_->save(folder, notes);
+    return impl_->save(folder, notes);
   });
 }
 

@@ -82,7 +82,9 @@ struct LoadOptions {
 
 /// A training plan on one device with its states, or one rank of several
 /// (TrainerOptions::communicator). Ranks start from equal states: create() compares the values in
-/// the plan, and load(), loadModel() and write() copy the states of rank 0 to the others. The seed
+/// the plan, and load(), loadModel() and write() copy the states of rank 0 to the others. A plan of
+/// `cgc compile --shard-optimizer` divides moments and averages: each is held by one of the ranks,
+/// and goes to or from a checkpoint through rank 0. The seed
 /// of random numbers of rank r is that of the plan, of a checkpoint or of set(), plus r. A rank
 /// that fails, does not hear of the others within the communicator's timeout, or refuses a batch,
 /// ends the collectives of all: their trainers fail as after a failed step, and need a new
@@ -150,7 +152,8 @@ public:
 
   /// Copies any state to or from a dense view of its dtype and sizes, after the steps before it,
   /// and waits (Context::readState, Context::writeState). write() refreshes the 16-bit copies of
-  /// parameters, as create(), reset(), load() and loadModel() do.
+  /// parameters, as create(), reset(), load() and loadModel() do. read() of a state that another
+  /// rank holds is Usage, with the number of that rank.
   Status read(std::string_view name, const TensorView &to);
   Status write(std::string_view name, const TensorView &from);
 
@@ -165,7 +168,8 @@ public:
   /// `average.safetensors` has what `model.safetensors` has, with the averages in the place of
   /// their parameters. The files are written to "`folder`.tmp.PID", synced, and put in the place of
   /// `folder` at once, so that readers see the checkpoint before or all of this one. The folder
-  /// that contains `folder` must exist. Of several ranks, rank 0 writes and the others do nothing.
+  /// that contains `folder` must exist. Of several ranks, rank 0 writes, and the others send it the
+  /// states that they alone hold, one at a time, also after a failure of rank 0.
   /// Usage if `folder` exists and is no checkpoint; Failed if
   /// the files cannot be written, or if a parameter that the steps train, its moments or its
   /// average have a NaN or an infinity, and the checkpoint before is whole.

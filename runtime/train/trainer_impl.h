@@ -73,9 +73,16 @@ struct Trainer::Impl {
   }
   /// Usage if cgc, the plan or its weights are not those of the other ranks.
   Status compareRanks();
-  /// Gives all ranks the states of rank 0, and each a seed of its own. Usage if they have made
-  /// other numbers of steps.
+  /// Gives all ranks the states of rank 0 that every rank holds, and each a seed of its own. Usage
+  /// if they have made other numbers of steps.
   Status shareStates();
+  /// Whether one of several ranks holds the state with this index.
+  bool isDivided(size_t index) const {
+    return communicator() && plan->data().states[index].shard.has_value();
+  }
+  /// Copies a state to or from `view`, in host memory. All ranks make the call for one that is
+  /// divided, with which the views of other ranks than 0 have nothing to do.
+  Status transfer(size_t index, const TensorView &view, bool toState);
   /// Usage if several ranks have accumulated gradients of so many micro-batches, which differ.
   Status refuseMicroBatches(uint64_t number) const;
   /// Adds the rank to the seed.
@@ -95,8 +102,12 @@ struct Trainer::Impl {
   const State &averaged(const State &state) const;
   /// The index in the plan of one of its states.
   size_t indexOf(const State &state) const;
+  /// Writes the files of a checkpoint. Removes from `moved`, the divided states in the order of the
+  /// files, those that it took from the other ranks.
+  Status saveFiles(const std::string &folder, const std::map<std::string, std::string> &notes,
+                   std::deque<size_t> &moved);
   Status saveFile(const std::string &path, const std::vector<FileTensor> &tensors,
-                  const SafetensorsMetadata &metadata);
+                  const SafetensorsMetadata &metadata, std::deque<size_t> &moved);
   Result<CheckpointInfo> load(const std::string &folder, const LoadOptions &options);
   Result<std::vector<std::string>> loadModel(const std::string &path);
   /// The name of a state in its file.

@@ -2,11 +2,17 @@
 // records, on streams and in graphs, and when a collective fails.
 #include "runtime/base/training_names.h"
 #include "runtime/plan/collective_call.h"
+#include "runtime/plan/plan_memory.h"
+#include "runtime/plan/shards.h"
 #include "tests/fake_cuda/fake_cuda.h"
 #include "tests/ranks.h"
+#include "tests/unit/runtime/sharded_plan.h"
 #include "tests/unit/runtime/train/trained_plan.h"
 
+#include <cmath>
 #include <cuda_runtime_api.h>
+#include <functional>
+#include <map>
 
 namespace cgc::test {
 namespace {
@@ -40,6 +46,28 @@ SamplePlan rankedPlan() {
       call->args[1] = gradient;
   return sample;
 }
+
+/// rankedPlan() with three parameters, whose moments are divided into three shards.
+SamplePlan shardedPlan() {
+  SamplePlan sample = rankedPlan();
+  shardMoments(sample, 3);
+  return sample;
+}
+
+/// shardedPlan() with moments that every rank holds.
+SamplePlan wholePlan() {
+  SamplePlan sample = shardedPlan();
+  for (State &state : sample.plan.states)
+    state.shard.reset();
+  std::erase_if(sample.plan.entries[0].buckets[0].records, [](const LaunchRecord &record) {
+    const auto *const call = std::get_if<LibraryCall>(&record.op);
+    return call && call->function == "broadcast";
+  });
+  return sample;
+}
+
+/// The states of shardedPlan() that the step computes from gradients.
+constexpr const char *kTrainedStates[] = {"w", "w1", "w2", "w:exp_avg", "w1:exp_avg", "w2:exp_avg"};
 
 /// What a rank's trainer came to.
 struct Outcome {
@@ -102,7 +130,45 @@ protected:
     return outcomes;
   }
 
+  /// Steps `begin` to `end` - 1 by so many ranks, between the checkpoints of the folders `from`, if
+  /// it is given, and `to`. `check` is called with each trainer after that.
+  void trainBetween(
+      const std::shared_ptr<const Plan> &plan, int ranks, int begin, int end,
+      const std::string &from, const std::string &to,
+      const std::function<void(Trainer &, Communicator &)> &check = [](Trainer &,
+                                                                       Communicator &) {},
+      ExecutorKind executor = ExecutorKind::Graph) const {
+    onRanks({.count = ranks, .haveGpus = true}, [&](Communicator &c) {
+      ASSERT_EQ(cudaSetDevice(c.rank()), cudaSuccess);
+      FakeProvider provider;
+      provider.ops = trainingOps(doWork);
+      Result<Trainer> trainer = Trainer::create(plan, optionsOf(c, provider, executor));
+      ASSERT_TRUE(trainer.isOk()) << trainer.status().message();
+      if (!from.empty()) {
+        const auto loaded = trainer->load(folder_ / from, {.anyPlan = true});
+        ASSERT_TRUE(loaded.isOk()) << loaded.status().message();
+      }
+      for (int i = begin; i < end; ++i)
+        ASSERT_TRUE(step(*trainer, batchOf(i, c.rank())).isOk());
+      const Status saved = trainer->save(folder_ / to);
+      ASSERT_TRUE(saved.isOk()) << saved.message();
+      check(*trainer, c);
+    });
+  }
+  /// The trained states of a checkpoint, which one process without other ranks loads.
+  std::map<std::string, std::vector<float>> statesOf(const std::string &folder) {
+    Result<Trainer> alone = create(sharded_);
+    EXPECT_TRUE(alone.isOk()) << alone.status().message();
+    const auto loaded = alone->load(folder_ / folder, {.anyPlan = true});
+    EXPECT_TRUE(loaded.isOk()) << loaded.status().message();
+    std::map<std::string, std::vector<float>> states;
+    for (const char *name : kTrainedStates)
+      states[name] = read(*alone, name);
+    return states;
+  }
+
   const std::shared_ptr<const Plan> ranked_ = planOf(rankedPlan());
+  const std::shared_ptr<const Plan> sharded_ = planOf(shardedPlan()), whole_ = planOf(wholePlan());
 };
 
 TEST_F(TrainerRanks, StepsAreEqualToTheBitOnStreamsAndInGraphs) {
@@ -329,6 +395,83 @@ TEST_F(TrainerRanks, TellWhenCollectivesRun) {
     ASSERT_TRUE(spans.isOk()) << spans.status().message();
     EXPECT_EQ(spans->size(), ranked_->data().entries[0].buckets[0].records.size());
   });
+}
+
+/// Moments that ranks divide: the same bits as without, in less memory.
+TEST_F(TrainerRanks, DivideMoments) {
+  const PlanData &plan = sharded_->data();
+  for (const int ranks : {1, 2, 3, 4})
+    for (const ExecutorKind executor : {ExecutorKind::Graph, ExecutorKind::Stream}) {
+      SCOPED_TRACE(ranks);
+      const std::vector<int> owners = shardOwners(plan, ranks);
+      const auto check = [&](Trainer &trainer, Communicator &c) {
+        EXPECT_EQ(trainer.memory().states,
+                  stateOffsets(plan, heldStates(plan, owners, c.rank())).back());
+        EXPECT_EQ(read(trainer, "w2"), read(trainer, "w"));
+        for (const uint32_t shard : {0, 1, 2}) {
+          std::vector<float> moment(kTrained);
+          const Status status = trainer.read(shard == 0   ? "w:exp_avg"
+                                             : shard == 1 ? "w1:exp_avg"
+                                                          : "w2:exp_avg",
+                                             floatView(moment, kParameterSizes));
+          EXPECT_EQ(status.isOk(), owners[shard] == c.rank());
+          if (!status.isOk()) {
+            EXPECT_EQ(status.code(), Code::Usage);
+            EXPECT_THAT(status.message(),
+                        HasSubstr("rank " + std::to_string(owners[shard]) + " holds the state 'w"));
+          }
+        }
+      };
+      trainBetween(sharded_, ranks, 0, kSteps, "", "sharded", check, executor);
+      trainBetween(whole_, ranks, 0, kSteps, "", "whole");
+      const auto sharded = statesOf("sharded");
+      EXPECT_EQ(sharded, statesOf("whole"));
+      EXPECT_NE(sharded.at("w:exp_avg"), std::vector<float>(kTrained, 0));
+      EXPECT_EQ(sharded.at("w2:exp_avg"), sharded.at("w:exp_avg"));
+    }
+  EXPECT_EQ(stateOffsets(plan, heldStates(plan, shardOwners(plan, 3), 1)).back(),
+            stateOffsets(plan).back() - 2 * 256u);
+}
+
+/// A checkpoint of two ranks goes on with others, and with moments that every rank holds.
+TEST_F(TrainerRanks, GoOnWithOtherShards) {
+  trainBetween(sharded_, 2, 0, 2, "", "two");
+  for (const int ranks : {1, 3}) {
+    trainBetween(sharded_, ranks, 2, kSteps, "two", "sharded");
+    trainBetween(whole_, ranks, 2, kSteps, "two", "whole");
+    EXPECT_EQ(statesOf("sharded"), statesOf("whole"));
+  }
+  Result<Trainer> alone = create(sharded_);
+  ASSERT_TRUE(alone.isOk());
+  ASSERT_TRUE(alone->load(folder_ / "two").isOk()); // Of the same plan.
+  ASSERT_TRUE(train(*alone, 2, 4).isOk());
+  trainBetween(sharded_, 3, 0, 0, "two", "again");
+  EXPECT_EQ(statesOf("again"), statesOf("two"));
+}
+
+/// All ranks write a state, load weights and reset, as rank 0 says; a checkpoint that rank 0 cannot
+/// write keeps no rank waiting.
+TEST_F(TrainerRanks, MoveDividedStates) {
+  const std::vector<int> owners = shardOwners(sharded_->data(), 3);
+  trainBetween(sharded_, 3, 0, 1, "", "run", [&](Trainer &trainer, Communicator &c) {
+    std::vector<float> own(kTrained, 10.0F + float(c.rank()));
+    for (const char *name : {"w:exp_avg", "w1:exp_avg", "w2:exp_avg"})
+      ASSERT_TRUE(trainer.write(name, floatView(own, kParameterSizes)).isOk());
+    const std::string held = owners[0] == c.rank()   ? "w:exp_avg"
+                             : owners[1] == c.rank() ? "w1:exp_avg"
+                                                     : "w2:exp_avg";
+    EXPECT_EQ(read(trainer, held), std::vector<float>(kTrained, 10));
+    own.back() = NAN;
+    ASSERT_TRUE(trainer.write("w1:exp_avg", floatView(own, kParameterSizes)).isOk());
+    const Status saved = trainer.save(folder_ / "run");
+    EXPECT_EQ(saved.code(), c.rank() == 0 ? Code::Failed : Code::Ok) << saved.message();
+    ASSERT_TRUE(trainer.reset().isOk());
+    EXPECT_EQ(read(trainer, held), std::vector<float>(kTrained, 0));
+    const Status again = trainer.save(folder_ / "again");
+    EXPECT_TRUE(again.isOk()) << again.message();
+  });
+  EXPECT_NE(statesOf("run").at("w1:exp_avg"), std::vector<float>(kTrained, 0));
+  EXPECT_EQ(statesOf("again").at("w1:exp_avg"), std::vector<float>(kTrained, 0));
 }
 
 } // namespace
