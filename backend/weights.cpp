@@ -37,12 +37,12 @@ uint32_t StateTable::add(const std::string &name, const ir::Parameter &state,
   if (!isNew)
     return it->second;
   const ir::TensorType &type = state.type;
-  states_.push_back(
-      {.name = name,
-       .role = state.role,
-       .dtype = type.dtype,
-       .sizes = {type.sizes.begin(), type.sizes.end()},
-       .initial = state.data ? weights.add(name, state.data, false) : kBeginsAsZeros});
+  states_.push_back({.name = name,
+                     .role = state.role,
+                     .dtype = type.dtype,
+                     .sizes = {type.sizes.begin(), type.sizes.end()},
+                     .initial = state.data ? weights.add(name, state.data, false) : kBeginsAsZeros,
+                     .shard = state.shard});
   return it->second;
 }
 

@@ -181,6 +181,9 @@ Result<Recipe> recipeOfTraining(const CompileOptions &options, const TrainOption
     return Status(Code::Usage,
                   "batch norm is synchronized between ranks with batches of their own: "
                   "compile for these, or leave batch norm as it is");
+  if (train.shardsOptimizer && !isDataParallel)
+    return Status(Code::Usage, "an optimizer is divided among ranks: compile for several ranks, or "
+                               "leave it whole");
   Recipe recipe{.methods = {train.method}, .stages = {PipelineKind::Step, PipelineKind::Evaluate}};
   if (train.accumulates)
     recipe.stages = {PipelineKind::Step, PipelineKind::FirstGradient, PipelineKind::NextGradient,
@@ -194,7 +197,8 @@ Result<Recipe> recipeOfTraining(const CompileOptions &options, const TrainOption
                      .microBatches = train.microBatches,
                      .isDataParallel = isDataParallel,
                      .ranks = train.ranks,
-                     .synchronizesBatchNorm = train.synchronizesBatchNorm};
+                     .synchronizesBatchNorm = train.synchronizesBatchNorm,
+                     .shardsOptimizer = train.shardsOptimizer};
   recipe.step = TrainingStep{.method = train.method,
                              .loss = static_cast<uint32_t>(train.loss),
                              .autocast = train.autocast,

@@ -52,6 +52,8 @@ struct TrainOptions {
   /// Batch norms in training mode take statistics of the batches of all ranks. Only for ranks with
   /// batches of their own.
   bool synchronizesBatchNorm = false;
+  /// The ranks divide moments and averages among themselves. Only for several ranks.
+  bool shardsOptimizer = false;
 };
 
 struct CompileOptions {

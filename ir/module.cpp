@@ -46,6 +46,15 @@ void Module::makeState(llvm::StringRef path, StateRole role) {
   it->role = role;
 }
 
+void Module::setShard(llvm::StringRef path, uint32_t shard) {
+  const auto [module, name] = resolve(path);
+  CGC_CHECK(module && "there is no such module");
+  const auto it =
+      llvm::find_if(module->parameters_, [&, name = name](auto &p) { return p.name == name; });
+  CGC_CHECK(it != module->parameters_.end() && it->kind == Parameter::Kind::State);
+  it->shard = shard;
+}
+
 void Module::addAttribute(Attribute attribute) {
   CGC_CHECK(attribute.value.isConstant() && "an attribute is a constant");
   attributes_.push_back(std::move(attribute));

@@ -5,6 +5,7 @@
 #include "runtime/base/state_role.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct Parameter {
   TensorType type;
   std::shared_ptr<const TensorData> data;
   StateRole role = StateRole::Parameter; ///< Of a state.
+  std::optional<uint32_t> shard = {};    ///< Of a state: State::shard in a plan.
   /// Of a Constant: a parameter or buffer of the model in another dtype. The text form lacks it.
   bool isConverted = false;
   /// Whether the values are the model's own. Others may depend on the sizes of inputs.
@@ -66,6 +68,8 @@ public:
   /// Makes the parameter `path`, which must exist below this module, a state with this role. A
   /// state stays as it is.
   void makeState(llvm::StringRef path, StateRole role);
+  /// Puts the state `path`, which must exist below this module, into a shard.
+  void setShard(llvm::StringRef path, uint32_t shard);
   void addAttribute(Attribute attribute);
   Graph *addGraph(std::unique_ptr<Graph> graph);
   /// Adds a Constant named after `hint`, made unique, and returns its name. `isConverted`: as in

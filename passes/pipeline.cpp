@@ -30,6 +30,11 @@ constexpr Condition kGradCache = {"with --grad-cache",
                                   [](const Settings &s) { return s.microBatches.has_value(); }};
 constexpr Condition kDataParallel = {"with --data-parallel or --ranks",
                                      [](const Settings &s) { return s.isDataParallel; }};
+constexpr Condition kWholeOptimizer = {
+    "with --data-parallel or --ranks, without --shard-optimizer",
+    [](const Settings &s) { return s.isDataParallel && !s.shardsOptimizer; }};
+constexpr Condition kShardOptimizer = {"with --shard-optimizer",
+                                       [](const Settings &s) { return s.shardsOptimizer; }};
 constexpr Condition kRanks = {"with --ranks",
                               [](const Settings &s) { return s.ranks.has_value(); }};
 constexpr Condition kSyncBatchNorm = {"with --sync-batch-norm",
@@ -197,7 +202,8 @@ constexpr DefaultPass kTraining[] = {
      kGradCache, recomputeMicroBatches},
     {"dce", "erases what passes left without users", kAll},
     {"join-collectives", "once it is known when each gradient is computed", kAll, kDataParallel},
-    {"split-updates", "once gradients are in buckets", kUpdates, kDataParallel},
+    {"split-updates", "once gradients are in buckets", kUpdates, kWholeOptimizer},
+    {"shard-updates", "once gradients are in buckets", kUpdates, kShardOptimizer},
 };
 
 void addPasses(PassList &passes, llvm::ArrayRef<DefaultPass> table, const Settings &settings) {

@@ -49,6 +49,7 @@ struct PipelineSettings {
   bool isDataParallel = false;        ///< Several ranks average their gradients.
   std::optional<uint64_t> ranks = {}; ///< That share a batch and its loss; none: each has its own.
   bool synchronizesBatchNorm = false; ///< Its statistics are those of all ranks' batches.
+  bool shardsOptimizer = false;       ///< The ranks divide moments and averages.
 };
 
 /// Returns the default passes, in order.

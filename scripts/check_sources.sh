@@ -60,14 +60,14 @@ lines() {
 }
 lines runtime 40740
 lines triton 1250
-lines ir 20900
-lines passes 14700
+lines ir 20920
+lines passes 14940
 lines backend 7420
 lines frontend 8300
-lines driver 1860
+lines driver 1870
 lines tuner 800
 lines support 600
-lines tools 13550
+lines tools 13590
 lines python 8600
 lines bench 1380
 scripts/check_names.py || failures=$((failures + 1))

@@ -1,17 +1,23 @@
-// cgc.broadcast: the tensors of rank 0.
+// cgc.broadcast: the tensors of one rank.
 #include "ir/ops/collective_rules.h"
 
 namespace cgc::ir {
 
 const OpDef defs::CgcBroadcast = {
-    .schema = "(Tensor[] tensors) -> Tensor[]",
+    .schema = "(Tensor[] tensors, int? shard=none) -> Tensor[]",
     .traits = kOpaque | kMove,
-    .infer = rules::sameSizes,
+    .infer = [](const InferArgs &args, rules::Results &results) -> Status {
+      if (!args.isNone("shard") &&
+          (args.integer("shard") < 0 || args.integer("shard") > UINT32_MAX))
+        return rules::mismatch("shard", "the number of a shard", args.integer("shard"));
+      return rules::sameSizes(args, results);
+    },
     .gradient = [](GradientBuilder &) -> Status {
       return {Code::Unsupported, "the gradient of a broadcast differs between ranks"};
     },
     .doc =
-        "The tensors of rank 0 of a distributed training, on all ranks, which all make the call.",
+        "The tensors of one rank of a distributed training, on all ranks, which all make the call: "
+        "of the one that holds the states of shard, or of rank 0.",
 };
 
 } // namespace cgc::ir

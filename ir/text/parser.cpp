@@ -102,7 +102,9 @@ bool Parser::parseParameter(Module &module, Parameter::Kind kind) {
   parameter.kind = kind;
   Token at;
   if (!parseDefinedName(parameter.name, at) ||
-      (kind == Parameter::Kind::State && !parseRole(parameter.role)) || !expect(':'))
+      (kind == Parameter::Kind::State &&
+       (!parseRole(parameter.role) || !parseShard(parameter.shard))) ||
+      !expect(':'))
     return false;
   Token typeAt = token_;
   Type type;
@@ -132,6 +134,19 @@ bool Parser::parseRole(StateRole &role) {
     return fail(name, "'" + name.text + "' is no role; there are " + roles);
   }
   role = *parsed;
+  return true;
+}
+
+bool Parser::parseShard(std::optional<uint32_t> &shard) {
+  if (!atName("shard"))
+    return true;
+  advance();
+  Token number;
+  if (!expect('=') || !expect(TokenKind::Int, "the number of a shard, as in 'shard=3'", number))
+    return false;
+  if (number.intValue < 0 || number.intValue >= UINT32_MAX)
+    return fail(number, "there is no such shard");
+  shard = static_cast<uint32_t>(number.intValue);
   return true;
 }
 

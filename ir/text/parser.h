@@ -63,6 +63,8 @@ private:
   bool parseParameter(Module &module, Parameter::Kind kind);
   /// Consumes nothing if the next token is not `role`.
   bool parseRole(StateRole &role);
+  /// Consumes nothing if the next token is not `shard`.
+  bool parseShard(std::optional<uint32_t> &shard);
   bool parseAttribute(Module &module);
 
   // parser_graph.cpp: graphs

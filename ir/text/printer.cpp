@@ -103,6 +103,8 @@ void Printer::printModule(const Module &module) {
     line() << keyword(parameter.kind) << " @" << nameText(parameter.name);
     if (parameter.kind == Parameter::Kind::State && parameter.role != StateRole::Parameter)
       os_ << " role=" << quoted(llvm::StringRef(stateRoleName(parameter.role)));
+    if (parameter.shard)
+      os_ << " shard=" << *parameter.shard;
     os_ << " : " << toString(parameter.type) << "\n";
   }
   for (const Attribute &attribute : module.attributes())

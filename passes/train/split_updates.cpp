@@ -2,10 +2,10 @@
 #include "ir/rewriter.h"
 #include "passes/manager/registered_pass.h"
 #include "passes/preconditions.h"
+#include "passes/train/update_parts.h"
 
 #include "llvm/ADT/STLExtras.h"
 
-#include <numeric>
 #include <vector>
 
 namespace cgc::passes {
@@ -29,21 +29,13 @@ namespace {
 using ir::Arg;
 using ir::Node;
 using ir::OpKind;
-using ir::Value;
-
-/// The positions in the lists of an update that make a call of their own.
-using Part = std::vector<size_t>;
 
 /// The parts of an update of at least `elements` elements, in the order of their collectives.
-std::vector<Part> partsOf(const Node &update, uint64_t elements) {
+std::vector<UpdatePart> partsOf(const Node &update, uint64_t elements) {
   const Arg::List &gradients = update.arg("gradients").list();
   const auto nodeOf = [&](size_t i) { return gradients[i].value()->node(); };
-  Part order(gradients.size());
-  std::iota(order.begin(), order.end(), size_t(0));
-  llvm::stable_sort(order, [&](size_t a, size_t b) {
-    return nodeOf(a) != nodeOf(b) && nodeOf(a)->isBefore(*nodeOf(b));
-  });
-  std::vector<Part> parts;
+  const UpdatePart order = inOrderOfGradients(update);
+  std::vector<UpdatePart> parts;
   uint64_t size = elements; // Of the last part.
   for (const auto &[at, i] : llvm::enumerate(order)) {
     const bool isOfNext =
@@ -56,31 +48,6 @@ std::vector<Part> partsOf(const Node &update, uint64_t elements) {
     size += gradients[i].value()->tensor().numElements();
   }
   return parts;
-}
-
-/// Replaces `update` by calls for its parts.
-void split(Node &update, const std::vector<Part> &parts, ir::GraphRewriter &rewriter) {
-  const size_t count = update.arg("gradients").list().size();
-  for (const Part &indices : parts) {
-    std::vector<Arg> args;
-    for (const Arg &arg : update.args()) {
-      if (!arg.isList() || arg.list().size() != count) {
-        args.push_back(arg);
-        continue;
-      }
-      Arg::List picked;
-      for (const size_t i : indices)
-        picked.push_back(arg.list()[i]);
-      args.emplace_back(std::move(picked));
-    }
-    Node *const part = rewriter.create(update.op(), std::move(args), update, &update);
-    unsigned next = 0; // The results have list after list, as those of the whole.
-    for (size_t list = 0; list < update.numResults() / count; ++list)
-      for (const size_t i : indices)
-        rewriter.replaceAllUsesWith(update.result(static_cast<unsigned>(list * count + i)),
-                                    part->result(next++));
-  }
-  rewriter.erase(&update);
 }
 
 } // namespace
@@ -98,8 +65,8 @@ Result<Changed> SplitUpdatesPass::run(ir::Graph &graph, PassContext &) const {
     if (!(node.is(OpKind::CgcAdam) || node.is(OpKind::CgcSgd)) || node.arg("scale").isValue() ||
         node.arg("skip").isValue())
       continue;
-    if (const std::vector<Part> parts = partsOf(node, elements); parts.size() > 1)
-      split(node, parts, rewriter);
+    if (const std::vector<UpdatePart> parts = partsOf(node, elements); parts.size() > 1)
+      splitUpdate(node, parts, rewriter);
   }
   return rewriter.changed() ? Changed::Yes : Changed::No;
 }

@@ -3,6 +3,7 @@
 #include "script.h"
 #include "tests/paths.h"
 
+#include <algorithm>
 #include <functional>
 #include <regex>
 #include <thread>
@@ -14,13 +15,14 @@ class TrainRanks : public ScriptTest {
 protected:
   void compile(std::vector<std::string> more, const std::string &plan = "step.cgplan",
                const std::string &model = "mlp") {
-    std::vector<std::string> arguments = {"compile",      trainingModels() / (model + ".pt"),
-                                          "-o",           plan,
-                                          "--train",      "forward",
-                                          "--input",      "x=f32[16,32]",
-                                          "--input",      "y=i64[16]",
-                                          "--quiet",      "--optimizer",
-                                          "adamw,lr=0.01"};
+    std::vector<std::string> arguments = {"compile", trainingModels() / (model + ".pt"),
+                                          "-o",      plan,
+                                          "--train", "forward",
+                                          "--input", "x=f32[16,32]",
+                                          "--input", "y=i64[16]",
+                                          "--quiet"};
+    if (std::ranges::find(more, "--optimizer") == more.end())
+      more.insert(more.end(), {"--optimizer", "adamw,lr=0.01"});
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Outcome outcome = cgc(arguments);
     ASSERT_EQ(outcome.status, 0) << outcome.err;
@@ -231,6 +233,61 @@ TEST_F(TrainRanks, GoOnFromACheckpointOfOtherRanks) {
   EXPECT_EQ(parseJson(outcomes[0], "train")["first_step"], 3);
 }
 
+/// Moments and averages that ranks divide: the same bits as without.
+TEST_F(TrainRanks, ShardTheOptimizer) {
+  const auto train = [&](int ranks, const std::string &plan, const std::string &to,
+                         std::vector<std::string> more = {}) {
+    more.insert(more.end(), {"--steps", "4", "--checkpoint", to});
+    for (const Outcome &outcome : run(ranks, arguments(more, plan)))
+      ASSERT_EQ(outcome.status, 0) << outcome.err;
+  };
+  const auto expectEqual = [&] {
+    const Outcome outcome = python(
+        {"-c", "from pathlib import Path\n"
+               "from safetensors.numpy import load_file\n"
+               "names = sorted(file.name for file in Path('whole').iterdir())\n"
+               "assert names == sorted(file.name for file in Path('sharded').iterdir()), names\n"
+               "for name in names:\n"
+               "    one, other = (load_file(f'{run}/{name}') for run in ('whole', 'sharded'))\n"
+               "    assert one.keys() == other.keys() and len(one) > 1, one.keys()\n"
+               "    for key in one:\n"
+               "        assert one[key].tobytes() == other[key].tobytes(), (name, key)\n"});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+  };
+  using Options = std::vector<std::string>;
+  struct Case {
+    Options options, training = {};
+    int ranks = 2;
+  };
+  for (const Case &one : {Case{{"--data-parallel", "--clip-norm", "0.5", "--ema", "0.9", "--groups",
+                                "@vectors:weight_decay=0", "--clamp", "layers.0.bias=-0.01:0.01"}},
+                          Case{{"--ranks", "2", "--autocast", "bf16", "--grad-cache", "2"}},
+                          Case{{"--data-parallel", "--autocast", "bf16", "--ema", "0.9"}, {}, 3},
+                          Case{{"--data-parallel", "--autocast", "fp16"}},
+                          Case{{"--data-parallel", "--accumulate"}, {"--accumulate", "2"}},
+                          Case{{"--data-parallel", "--batch", "8,16"}},
+                          Case{{"--data-parallel", "--optimizer", "sgd,lr=0.1,momentum=0.9"}},
+                          Case{{"--data-parallel", "--optimizer", "sgd,lr=0.1", "--ema", "0.9"}}}) {
+    SCOPED_TRACE(testing::PrintToString(one.options));
+    Options sharded = one.options;
+    sharded.emplace_back("--shard-optimizer");
+    compile(one.options, "whole.cgplan");
+    compile(sharded, "sharded.cgplan");
+    train(one.ranks, "whole.cgplan", "whole", one.training);
+    train(one.ranks, "sharded.cgplan", "sharded", one.training);
+    expectEqual();
+  }
+  // A checkpoint goes on with another number of ranks, and with a plan that divides nothing.
+  compile({"--data-parallel"}, "whole.cgplan");
+  compile({"--data-parallel", "--shard-optimizer"}, "sharded.cgplan");
+  train(2, "sharded.cgplan", "run");
+  for (const int ranks : {1, 3}) {
+    train(ranks, "whole.cgplan", "whole", {"--resume", "run", "--resume-any-plan"});
+    train(ranks, "sharded.cgplan", "sharded", {"--resume", "run"});
+    expectEqual();
+  }
+}
+
 TEST_F(TrainRanks, NameTheFirstDifference) {
   compile({"--data-parallel"});
   compile({"--data-parallel", "--clip-norm", "1"}, "other.cgplan");
@@ -285,6 +342,15 @@ TEST_F(TrainRanks, RefuseWhatDoesNotFit) {
               {"no batch norm of the model takes statistics of the batch", "after train()"});
   expectError(synchronized({}), 2, {"--sync-batch-norm requires --data-parallel"});
   expectError(synchronized({"--ranks", "2"}), 2, {"--ranks excludes --sync-batch-norm"});
+  const auto sharded = [&](std::vector<std::string> more) {
+    more.insert(more.begin(),
+                {"compile", trainingModels() / "mlp.pt", "-o", "p", "--train", "forward", "--input",
+                 "x=f32[16,32]", "--input", "y=i64[16]", "--quiet", "--shard-optimizer"});
+    return cgc(more);
+  };
+  expectError(sharded({}), 2, {"an optimizer is divided among ranks"});
+  expectError(sharded({"--data-parallel"}), 2,
+              {"the optimizer keeps no moments and no averages in f32 that ranks could divide"});
 }
 
 TEST_F(TrainRanks, EndWhenOneDiesAndKeepTheCheckpoint) {
@@ -364,16 +430,21 @@ TEST_F(TrainRanks, TrainFromC99) {
 }
 
 TEST_F(TrainRanks, SeeANaNOfOneRank) {
-  compile({"--data-parallel"});
   const std::string nan = "x=" + (trainingModels() / "nan.npy").string();
-  const std::vector<Outcome> outcomes = run(
-      2, {"step.cgplan", "--data", nan, y_, "--timeout", "600", "--fail-on-nan", "--steps", "4"});
-  EXPECT_EQ(outcomes[0].err.rfind("cgc: error: rank 0: the batch of step 2 has a NaN", 0), 0u)
-      << outcomes[0].err;
-  EXPECT_NE(outcomes[1].status, 0);
-  for (const std::string part :
-       {"rank 1: the batch of step 2", kAnotherEnded, "; rank 0 has ended"})
-    EXPECT_NE(outcomes[1].err.find(part), std::string::npos) << outcomes[1].err;
+  // Rank 0 does not wait for states of rank 1 either, which does not know of its failure.
+  for (const bool isSharded : {false, true}) {
+    compile({"--data-parallel", isSharded ? "--shard-optimizer" : "--accumulate"});
+    const std::vector<Outcome> outcomes =
+        run(2, {"step.cgplan", "--data", nan, y_, "--timeout", "600", "--fail-on-nan", "--steps",
+                "4", "--checkpoint", "run" + std::to_string(isSharded)});
+    EXPECT_EQ(outcomes[0].err.rfind("cgc: error: rank 0: the batch of step 2 has a NaN", 0), 0u)
+        << outcomes[0].err;
+    EXPECT_NE(outcomes[1].status, 0);
+    for (const std::string part :
+         {"rank 1: the batch of step 2", kAnotherEnded, "; rank 0 has ended"})
+      EXPECT_NE(outcomes[1].err.find(part), std::string::npos) << outcomes[1].err;
+    EXPECT_EQ(fs::exists(folder / ("run" + std::to_string(isSharded))), !isSharded);
+  }
 }
 
 } // namespace

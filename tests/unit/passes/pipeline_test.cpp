@@ -117,6 +117,7 @@ TEST(PassManagerTest, WrongOptionsSayWhatIsRight) {
         Case{"split-ranks{count=1048577}", "is 1048577, and has to be from 2 to 1048576"},
         Case{"join-collectives{bytes=0}", "has to be at least 1"},
         Case{"split-updates{elements=0}", "has to be at least 1"},
+        Case{"shard-updates{shards=0}", "has to be at least 1"},
         Case{"fold{limit=1", "one pair of braces"}, Case{"fold{limit=1}x", "one pair of braces"},
         Case{"fold}", "there is no pass 'fold}'; did you mean 'fold'?"}}) {
     auto passes = PassManager::parse(c.pipeline);

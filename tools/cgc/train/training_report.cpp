@@ -92,7 +92,7 @@ std::vector<MemoryStage> trainingStages(const PlanData &plan, bool onGpu,
                                         uint64_t steady, uint64_t peak) {
   const PlanMemory bytes = planMemory(plan);
   // On the host, the weights are mapped and not predicted.
-  const uint64_t ready = (onGpu ? bytes.weights : 0) + bytes.states;
+  const uint64_t ready = (onGpu ? bytes.weights : 0) + counted.states; // Ranks may divide them.
   const uint64_t all = ready + bytes.arena + bytes.io;
   const auto without = [](uint64_t total, uint64_t part) { return total - std::min(total, part); };
   const uint64_t inputs = without(captured, counted.graphs);

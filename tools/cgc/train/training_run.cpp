@@ -152,12 +152,20 @@ private:
     return Status::ok();
   }
 
+  /// Whether other ranks hold states, and would have to make the call that saves them. They do not
+  /// know of a failure of this rank.
+  bool needsOtherRanks() const {
+    return options_.stops && std::ranges::any_of(trainer_.plan().data().states, [](const State &s) {
+             return s.shard.has_value();
+           });
+  }
+
   /// The status of a training that failed: writes a checkpoint of the steps before the failure, if
   /// their states are whole and finite, and adds to the message which checkpoint there is.
   Status withCheckpoint(const Status &failure) {
     if (options_.checkpoint.empty())
       return failure;
-    if (position_ != first_ && !isSaved())
+    if (position_ != first_ && !isSaved() && !needsOtherRanks())
       (void)save(); // Where it cannot be written, the one before stays.
     return {failure.code(),
             failure.message() +

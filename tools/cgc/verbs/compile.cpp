@@ -57,7 +57,8 @@ struct CompileFlags {
   size_t loss = 0;
   std::optional<uint64_t> gradCache; ///< Micro-batches; none: the batch is not split.
   std::optional<uint64_t> ranks;     ///< That share a batch; none: each has its own.
-  bool keepGradients = false, accumulate = false, dataParallel = false, syncBatchNorm = false;
+  bool keepGradients = false, accumulate = false, dataParallel = false, syncBatchNorm = false,
+       shardOptimizer = false;
   bool noReuse = false, tune = false, requireNative = false, json = false;
   passes::InstrumentationOptions instrumentation;
 };
@@ -164,7 +165,8 @@ Result<driver::CompileOptions> compileOptionsOf(const CompileFlags &options) {
                                         options.gradCache,
                                         options.dataParallel,
                                         options.ranks,
-                                        options.syncBatchNorm};
+                                        options.syncBatchNorm,
+                                        options.shardOptimizer};
   }
   result.tf32 = options.precision == "tf32";
   result.reusesMemory = !options.noReuse;
@@ -416,6 +418,9 @@ void addTrainOptions(CLI::App &command, CompileFlags &options) {
           "Take the statistics of batch norm over the batches of all ranks, as SyncBatchNorm")
       ->needs(dataParallel)
       ->excludes("--ranks");
+  addFlag("--shard-optimizer", options.shardOptimizer,
+          "Divide moments and averages among the ranks, each of which updates its own part of the "
+          "parameters (ZeRO-1)");
 }
 
 } // namespace
