@@ -7,11 +7,13 @@ whole batch, and kills a rank. One JSON object on stdout.
     bench/ranks.py --gpus 2 --pairs 64 --losses 100
     bench/ranks.py --gpus 2 --pairs 64 --model mlp
     bench/ranks.py --gpus 2 --pairs 4 --model resnet18 --cpu
+    bench/ranks.py --gpus 2 --pairs 64 --shard-optimizer
 
 The second one compares losses in f32 with those of DistributedDataParallel and of one GPU, at the rate of a warm-up. The others
 only compare losses with those of one rank: of a perceptron, and of ResNet-18 with --sync-batch-norm and without. In f32 a relu
 whose input is 0 but for rounding lets the latter drift apart, as a change of the weights by 1e-7 does on one rank; in f64 they
-agree. --cpu computes losses by the reference executor and the stand-in for NCCL of the tests, without a GPU.
+agree. --shard-optimizer also times the step with moments that the ranks divide, and shows the bytes of a rank's states with it and
+without; with --cpu the bytes alone. --cpu computes losses by the reference executor and the stand-in for NCCL of the tests, without a GPU.
 
 The loss of DistributedDataParallel is open_clip's, with local_loss and gather_with_grad. All use bf16 and AdamW. With one
 GPU the peers do the same without other ranks, and cgc runs the plan of --data-parallel.
@@ -167,6 +169,12 @@ class Cgc:
             sys.exit(f"cgc train exited with {run.returncode}")
         return json.loads(run.stdout)
 
+    def state_bytes(self, plan):
+        """The bytes of the states of the rank that holds most."""
+        run = subprocess.run([self.cgc, "memory", self.folder / plan, "--ranks", str(self.gpus), "--json"],
+                             check=True, stdout=subprocess.PIPE, text=True)
+        return json.loads(run.stdout)["plans"][0]["state_bytes"]
+
     def losses(self, gpus, plan, steps, *options):
         return [point["loss"] for point in self.train(gpus, plan, steps, "--log-every", "1", *options)["losses"]]
 
@@ -228,6 +236,14 @@ def perceptron(args):
         return {"from_one_rank": cgc.difference("ranks.cgplan")}
 
 
+def divided(args):
+    with tempfile.TemporaryDirectory() as folder:
+        cgc = Cgc(args.cgc.resolve(), Path(folder), args.gpus, clip(args.gpus * args.pairs), args.cpu)
+        for plan, *option in (("ranks",), ("sharded", "--shard-optimizer")):
+            cgc.compile(f"{plan}.cgplan", "--autocast", "bf16", "--ranks", str(args.gpus), *option)
+        return {"state_bytes": {plan: cgc.state_bytes(f"{plan}.cgplan") for plan in ("ranks", "sharded")}}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gpus", type=int, default=2)
@@ -235,6 +251,7 @@ def main():
     parser.add_argument("--cgc", type=Path, default=training.ROOT / "build/release/bin/cgc")
     parser.add_argument("--model", choices=("clip", "mlp", "resnet18"), default="clip")
     parser.add_argument("--losses", type=int, metavar="STEPS", help="only compare so many losses of ViT-B-32")
+    parser.add_argument("--shard-optimizer", action="store_true", help="also divide the moments of AdamW among the ranks")
     parser.add_argument("--cpu", action="store_true", help="compare losses without a GPU")
     args = parser.parse_args()
     if args.model == "mlp":
@@ -246,6 +263,9 @@ def main():
     if args.model == "resnet18":
         result = {dtype: normalized(args, dtype) for dtype in (torch.float32, torch.float64)}
         print(json.dumps({DTYPES[dtype]: differences for dtype, differences in result.items()}, indent=2))
+        return
+    if args.shard_optimizer and args.cpu:
+        print(json.dumps(divided(args), indent=2))
         return
     if args.cpu:
         parser.error("--cpu compares losses: give --losses or another --model")
@@ -260,6 +280,10 @@ def main():
         steps = 200
         result["cgc_ms"] = cgc.train(args.gpus, "ranks.cgplan", steps)["seconds"] / steps * 1000
         print(json.dumps(result), file=sys.stderr, flush=True)
+        if args.shard_optimizer:
+            cgc.compile("sharded.cgplan", "--autocast", "bf16", *many, "--shard-optimizer")
+            result["cgc_sharded_ms"] = cgc.train(args.gpus, "sharded.cgplan", steps)["seconds"] / steps * 1000
+            result["state_bytes"] = {plan: cgc.state_bytes(f"{plan}.cgplan") for plan in ("ranks", "sharded")}
         if args.gpus > 1:
             cgc.compile("ranks_f32.cgplan", *many)
             cgc.compile("one.cgplan")

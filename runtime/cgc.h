@@ -474,7 +474,7 @@ CGC_C_API cgc_code cgc_trainer_evaluate(cgc_trainer *trainer, const cgc_tensor *
 CGC_C_API cgc_code cgc_trainer_set(cgc_trainer *trainer, const char *name, const double *values,
                                    size_t count, cgc_error **error);
 /* Copies a state to or from a tensor of its element type and sizes, after the steps before it, and
- * waits. */
+ * waits. CGC_USAGE for a state that another rank holds (Trainer::read of the C++ API). */
 CGC_C_API cgc_code cgc_trainer_read(cgc_trainer *trainer, const char *name,
                                     const cgc_tensor *tensor, cgc_error **error);
 CGC_C_API cgc_code cgc_trainer_write(cgc_trainer *trainer, const char *name,
@@ -482,7 +482,7 @@ CGC_C_API cgc_code cgc_trainer_write(cgc_trainer *trainer, const char *name,
 
 /* Writes a checkpoint to the folder `folder`, whose former content is exchanged at once, and stays
  * if a trained parameter has a NaN or an infinity, which is CGC_FAILED. Of several ranks, rank 0
- * writes. */
+ * writes, and all have to make the call. */
 CGC_C_API cgc_code cgc_trainer_save(cgc_trainer *trainer, const char *folder, cgc_error **error);
 /* Gives the states and the number of steps the values of a checkpoint. `any_plan`, if not 0, also
  * takes that of another plan with the same states. */

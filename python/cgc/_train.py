@@ -32,8 +32,9 @@ def train(model: torch.nn.Module, inputs: Mapping[str, torch.Tensor] | Sequence[
           schedule: str | Schedule | None = None, clip_norm: float | None = None, clip_value: float | None = None,
           clamp: str | Mapping[str, Sequence[float]] | None = None, ema: float | None = None,
           autocast: Literal["bf16", "fp16"] | None = None, accumulate: int = 1, batch: int | Sequence[int] | None = None,
-          data_parallel: bool = False, ranks: int = 1, target: Literal["cuda", "cpu"] | None = None,
-          output: PathLike | None = None, options: Sequence[str] = (), **settings: Any) -> Trainer:
+          data_parallel: bool = False, ranks: int = 1, shard_optimizer: bool = False,
+          target: Literal["cuda", "cpu"] | None = None, output: PathLike | None = None, options: Sequence[str] = (),
+          **settings: Any) -> Trainer:
     """Compiles the training step of a module whose forward() returns the loss: forward and backward pass and optimizer.
 
     model: a module in training mode. Its parameters that require gradients are trained. It is not changed: sync() copies
@@ -55,6 +56,7 @@ def train(model: torch.nn.Module, inputs: Mapping[str, torch.Tensor] | Sequence[
     data_parallel, ranks: those of `cgc compile`, for the ranks of a process_group (docs/training.md). With data_parallel, inputs
         and batches are those of a rank, each with a loss of its own; with ranks=N, inputs are those of the whole step, of which a
         rank is given the N-th part. All ranks call train() with the same, and with equal parameters.
+    shard_optimizer: the ranks divide moments and averages among themselves, for memory.
     target: "cuda" or "cpu" [cpu where torch finds no GPU].
     output: a file for the plan, which Trainer() and `cgc train` read.
     options: further options of `cgc compile`, such as ["--recompute", "blocks"].
@@ -96,6 +98,8 @@ def train(model: torch.nn.Module, inputs: Mapping[str, torch.Tensor] | Sequence[
         command.append("--data-parallel")
     if ranks != 1:
         command += ["--ranks", str(_positive("ranks", ranks))]
+    if shard_optimizer:
+        command.append("--shard-optimizer")
     with tempfile.TemporaryDirectory(prefix="cgc-train-") as folder:
         exported, plan = _export.save(program, Path(folder, "forward.pt2")), Path(output or Path(folder, "step.cgplan"))
         _cache.compile_plan([exported], [_cache.digest(exported)], plan,

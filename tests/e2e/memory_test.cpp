@@ -46,6 +46,31 @@ TEST_F(Memory, ShowsTheWorkspaceOfGemmsAsPartOfTheArena) {
               HasSubstr("The workspace of library GEMMs is part of the arena."));
 }
 
+TEST_F(Memory, RanksDivideTheStatesOfAShardedOptimizer) {
+  ASSERT_EQ(cgc({"compile", trainingModels() / "mlp.pt", "-o", "step.cgplan", "--train", "forward",
+                 "--input", "x=f32[16,32]", "--input", "y=i64[16]", "--optimizer", "adamw",
+                 "--data-parallel", "--shard-optimizer"})
+                .status,
+            0);
+  const auto bytes = [&](const std::string &ranks) {
+    const auto json =
+        parseJson(cgc({"memory", "step.cgplan", "--ranks", ranks, "--json"}), "memory");
+    EXPECT_EQ(json["ranks"], std::stoi(ranks));
+    return json["plans"][0]["state_bytes"].get<int64_t>();
+  };
+  const auto inspected = parseJson(cgc({"inspect", "step.cgplan", "--json"}), "plan");
+  // Two moments of 32 * 64 + 64, 64 * 64 + 64 and 64 * 10 + 10 parameters.
+  const int64_t divided = 2 * 4 * (2112 + 4160 + 650);
+  EXPECT_EQ(inspected["divided_state_bytes"], divided);
+  EXPECT_EQ(inspected["state_bytes"], bytes("1"));
+  // The largest tensor of 4096 elements is more than half.
+  EXPECT_NEAR(bytes("1") - bytes("2"), divided - 2 * 4 * 4096, 1024);
+  EXPECT_EQ(bytes("3"), bytes("2"));
+  EXPECT_THAT(cgc({"memory", "step.cgplan", "--ranks", "2"}).out,
+              HasSubstr("The states are those of the rank of 2 that holds most."));
+  EXPECT_THAT(cgc({"inspect", "step.cgplan"}).out, HasSubstr("Ranks divide 55.4 kB of them"));
+}
+
 TEST_F(Memory, PlansInAPoolShareTheLargestArena) {
   makePlan({"--batch", "4", "--entry", "encode_text"});
   ASSERT_EQ(

@@ -27,6 +27,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// The bytes of the states that ranks divide.
+uint64_t dividedStateBytes(const PlanData &plan) {
+  uint64_t bytes = 0;
+  for (const State &state : plan.states)
+    if (state.shard)
+      bytes += *tensorBytes(state.dtype, state.sizes);
+  return bytes;
+}
+
 Json ioJson(const std::vector<IoTensor> &tensors) {
   Json list = Json::array();
   for (const IoTensor &tensor : tensors) {
@@ -293,6 +302,9 @@ Json planJson(const PlanData &plan, const std::string &path, uint64_t fileBytes)
                       {"role", stateRoleName(state.role)},
                       {"dtype", dtypeName(state.dtype)},
                       {"shape", state.sizes}});
+  for (size_t i = 0; i < plan.states.size(); ++i)
+    if (plan.states[i].shard)
+      states[i]["shard"] = *plan.states[i].shard;
   Json json = {{"path", path},
                {"bytes", fileBytes},
                {"target", deviceName(plan.target)},
@@ -302,6 +314,7 @@ Json planJson(const PlanData &plan, const std::string &path, uint64_t fileBytes)
                {"arena_bytes", arenaBytes(plan)},
                {"states", std::move(states)},
                {"state_bytes", planMemory(plan).states},
+               {"divided_state_bytes", dividedStateBytes(plan)},
                {"op_libraries", std::move(opLibraries)},
                {"requirements", requirementsJson(plan)},
                {"entries", std::move(entries)}};
@@ -320,15 +333,24 @@ namespace {
 std::string statesText(const PlanData &plan) {
   if (plan.states.empty())
     return "";
+  const uint64_t divided = dividedStateBytes(plan);
   std::vector<std::vector<std::string>> rows = {{"state", "role", "type", "begins as"}};
-  for (const State &state : plan.states)
+  if (divided > 0)
+    rows[0].emplace_back("shard");
+  for (const State &state : plan.states) {
     rows.push_back({state.name, std::string(stateRoleName(state.role)),
                     shapeText(state.dtype, state.sizes),
                     state.initial == kBeginsAsZeros
                         ? "zeros"
                         : fmt::format("weight {}", plan.weights[state.initial].name)});
-  return fmt::format("\n{}The states take {} in each context.\n", formatTable(rows),
-                     formatBytes(planMemory(plan).states));
+    if (divided > 0)
+      rows.back().push_back(state.shard ? std::to_string(*state.shard) : "");
+  }
+  return fmt::format("\n{}The states take {} in each context.\n{}", formatTable(rows),
+                     formatBytes(planMemory(plan).states),
+                     divided == 0 ? ""
+                                  : fmt::format("Ranks divide {} of them (cgc memory --ranks N).\n",
+                                                formatBytes(divided)));
 }
 
 } // namespace

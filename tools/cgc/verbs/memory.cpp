@@ -1,6 +1,7 @@
 // cgc memory: the memory that plans need, from their files alone.
 #include "runtime/plan/plan_file.h"
 #include "runtime/plan/plan_memory.h"
+#include "runtime/plan/shards.h"
 #include "runtime/session/session.h"
 #include "tools/cgc/cli/console.h"
 #include "tools/cgc/cli/file_arguments.h"
@@ -21,7 +22,7 @@ using Json = nlohmann::ordered_json;
 
 struct MemoryFlags {
   std::vector<std::string> plans;
-  int contexts = 1;
+  int contexts = 1, ranks = 1;
   bool buckets = false, json = false;
 };
 
@@ -35,6 +36,17 @@ struct PlanBill {
 uint64_t totalBytes(const PlanMemory &memory, int contexts, bool inPool) {
   return memory.weights +
          uint64_t(contexts) * (memory.io + memory.states + (inPool ? 0 : memory.arena));
+}
+
+/// The memory of the rank that holds most of the plan's states.
+PlanMemory memoryOfRank(const PlanData &plan, int ranks) {
+  PlanMemory memory = planMemory(plan);
+  const std::vector<int> owners = shardOwners(plan, ranks);
+  memory.states = 0;
+  for (int rank = 0; rank < ranks; ++rank)
+    memory.states =
+        std::max(memory.states, stateOffsets(plan, heldStates(plan, owners, rank)).back());
+  return memory;
 }
 
 /// The arena of a pool of these plans, and all of its memory.
@@ -77,6 +89,8 @@ Status printBills(const std::vector<PlanBill> &bills, const MemoryFlags &options
       "states for each.\nThe workspace of library GEMMs is part of the arena.\nCUDA graphs, the "
       "driver and LibTorch take more.\n",
       options.contexts, options.contexts == 1 ? "" : "s");
+  if (options.ranks > 1)
+    text += fmt::format("The states are those of the rank of {} that holds most.\n", options.ranks);
   if (fitOnePool(bills)) {
     const auto [arena, total] = poolBytes(bills, options.contexts);
     text += fmt::format("In one memory pool the plans share an arena of {} and take {}.\n",
@@ -108,7 +122,8 @@ Status printBillsJson(const std::vector<PlanBill> &bills, const MemoryFlags &opt
     }
     plans.push_back(std::move(plan));
   }
-  Json fields = {{"contexts", options.contexts}, {"plans", std::move(plans)}};
+  Json fields = {
+      {"contexts", options.contexts}, {"ranks", options.ranks}, {"plans", std::move(plans)}};
   if (fitOnePool(bills)) {
     const auto [arena, total] = poolBytes(bills, options.contexts);
     fields["pool"] = {{"arena_bytes", arena}, {"total_bytes", total}};
@@ -121,7 +136,7 @@ Status memory(const MemoryFlags &options) {
   std::vector<PlanBill> bills;
   for (const std::string &path : options.plans) {
     CGC_ASSIGN_OR_RETURN(const Plan plan, Plan::load(path, Plan::Verify::Metadata));
-    bills.push_back({path, plan.data(), planMemory(plan.data())});
+    bills.push_back({path, plan.data(), memoryOfRank(plan.data(), options.ranks)});
   }
   return options.json ? printBillsJson(bills, options) : printBills(bills, options);
 }
@@ -136,6 +151,11 @@ Verb addMemory(CLI::App &app) {
       ->add_option("--contexts", options->contexts,
                    "Contexts of each plan: requests that run at a time")
       ->check(CLI::Range(1, kMaxContexts))
+      ->capture_default_str();
+  command
+      ->add_option("--ranks", options->ranks,
+                   "The ranks that train the plans, which divide the states of --shard-optimizer")
+      ->check(CLI::Range(1, 1 << 12))
       ->capture_default_str();
   command->add_flag("--buckets", options->buckets, "Add a row for each bucket");
   command->add_flag("--json", options->json, "Print the result as JSON");
