@@ -54,7 +54,10 @@ private:
   bool isElsewhere(const LaunchRecord &record) const {
     const auto isAbsent = [&](TensorId id) {
       const Slot &slot = tensor(id).slot;
-      return slot.buffer == BufferKind::State && !(*memory_.states)[slot.index];
+      const auto shard =
+          slot.buffer == BufferKind::State ? plan_.states[slot.index].shard : std::nullopt;
+      return shard && libraries_.communicator &&
+             libraries_.shardOwners[*shard] != libraries_.communicator->rank();
     };
     return std::ranges::any_of(recordReads(record), isAbsent) ||
            std::ranges::any_of(recordWrites(record), isAbsent);
@@ -192,7 +195,7 @@ private:
 
   Result<BoundOp> bindCollective(const LibraryCall &call) const {
     CGC_ASSIGN_OR_RETURN(const CollectiveCall collective, collectiveCall(call, bucket_.tensors));
-    const std::span<const int> owners = libraries_.shardOwners;
+    const std::span<const int> owners = libraries_.shardOwners; // Of shards that have states.
     const int root =
         collective.shard && *collective.shard < owners.size() ? owners[*collective.shard] : 0;
     BoundCollective bound{libraries_.communicator, collective.kind, collective.reduction, {}, root};

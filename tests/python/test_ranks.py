@@ -77,7 +77,8 @@ def succeed(outcomes):
         assert status == 0, errors
 
 
-@pytest.mark.parametrize("options", [{"data_parallel": True}, {"ranks": 2}], ids=["data_parallel", "ranks"])
+@pytest.mark.parametrize("options", [{"data_parallel": True}, {"ranks": 2}, {"ranks": 2, "shard_optimizer": True}],
+                         ids=["data_parallel", "ranks", "sharded"])
 def test_ranks_make_the_steps_of_the_whole_batch(options, tmp_path):
     succeed(run(f'''
         options = {options}

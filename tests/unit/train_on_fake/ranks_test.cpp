@@ -142,7 +142,9 @@ protected:
       ASSERT_EQ(cudaSetDevice(c.rank()), cudaSuccess);
       FakeProvider provider;
       provider.ops = trainingOps(doWork);
-      Result<Trainer> trainer = Trainer::create(plan, optionsOf(c, provider, executor));
+      TrainerOptions options = optionsOf(c, provider, executor);
+      options.engine.separateBuffers = executor == ExecutorKind::Stream;
+      Result<Trainer> trainer = Trainer::create(plan, std::move(options));
       ASSERT_TRUE(trainer.isOk()) << trainer.status().message();
       if (!from.empty()) {
         const auto loaded = trainer->load(folder_ / from, {.anyPlan = true});
