@@ -96,7 +96,7 @@ public:
   State unpack(const fb::State &s) {
     return {text(s.name()),   StateRole(s.role()),
             DType(s.dtype()), vector<int64_t>(s.sizes()),
-            s.initial(),      s.shard() ? std::optional(*s.shard()) : std::nullopt};
+            s.initial(),      s.shard()};
   }
   OpLibraryId unpack(const fb::OpLibrary &l) { return {text(l.name()), l.hash()}; }
   Bucket unpack(const fb::Bucket &b) {

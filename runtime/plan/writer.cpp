@@ -161,9 +161,7 @@ fbs::Offset<fb::Location> pack(fbs::FlatBufferBuilder &b, const SourceLocation &
 fbs::Offset<fb::State> pack(fbs::FlatBufferBuilder &b, const State &s) {
   const auto name = b.CreateSharedString(s.name);
   const auto sizes = b.CreateVector(s.sizes);
-  return fb::CreateState(b, name, uint8_t(s.role), uint8_t(s.dtype), sizes, s.initial,
-                         s.shard ? flatbuffers::Optional<uint32_t>(*s.shard)
-                                 : flatbuffers::nullopt);
+  return fb::CreateState(b, name, uint8_t(s.role), uint8_t(s.dtype), sizes, s.initial, s.shard);
 }
 
 fbs::Offset<fb::OpLibrary> pack(fbs::FlatBufferBuilder &b, const OpLibraryId &l) {
