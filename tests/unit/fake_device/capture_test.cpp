@@ -1,5 +1,6 @@
 // Stream captures of the fake GPU follow CUDA's rules: "Creating a Graph Using Stream Capture" in
 // the CUDA C++ Programming Guide, and cudaThreadExchangeStreamCaptureMode in the Runtime API.
+#include "runtime/exec/caller_capture.h"
 #include "tests/unit/fake_device/capture_fixture.h"
 
 #include <thread>
@@ -108,6 +109,19 @@ TEST_F(FakeCapture, ModesSayWhoMayCallWhatIsUnsafe) {
     c.isOtherThread ? std::thread(allocate).join() : allocate();
     EXPECT_EQ(end(s), c.isAllowed ? cudaSuccess : cudaErrorStreamCaptureInvalidated);
   }
+}
+
+TEST_F(FakeCapture, ARelaxedScopeEndsWithTheModeThatItFound) {
+  const auto exchange = [](cudaStreamCaptureMode mode) {
+    EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+    return mode;
+  };
+  const cudaStreamCaptureMode found = exchange(cudaStreamCaptureModeThreadLocal);
+  {
+    const RelaxedCaptureMode relaxed;
+    EXPECT_EQ(exchange(cudaStreamCaptureModeRelaxed), cudaStreamCaptureModeRelaxed);
+  }
+  EXPECT_EQ(exchange(found), cudaStreamCaptureModeThreadLocal);
 }
 
 /// CUDA 13.0 on an H200 counts cudaGraphInstantiate as unsafe; its documentation is silent.

@@ -203,6 +203,17 @@ graph @f(%x: f32[2,3]) {
                       "substitution 'pair' " + anotherType("[f32[2,3], 1]", "[f32[2,3], none]")));
 }
 
+TEST(ModuleSubstitutionTest, DTypesAreCompared) {
+  auto module = parse(R"(
+graph @f(%x: f32[2,3], %y: f16[2,3]) {
+  %0 = prim.substituted(%y, %x) {name="narrow"} : dynamic
+  output %0
+})");
+  EXPECT_THAT(
+      runPasses(*module, "specialize"),
+      refuses(Code::Failed, "substitution 'narrow' " + anotherType("f16[2,3]", "f32[2,3]")));
+}
+
 TEST(ModuleSubstitutionTest, BranchesAndAssertionsOfTheOriginalAreNotJudged) {
   auto module = parse(R"(
 graph @f(%x: f32[2]) {

@@ -219,6 +219,24 @@ TEST_F(CApiOnGpu, PoolsAndLimits) {
          [](auto &o) { o.memory_limit = 20; });
 }
 
+TEST_F(CApiOnGpu, TheOptionsOfACommunicatorArriveInTheirUnits) {
+  const cgc_communicator_id id = {};
+  const auto refused = [&](const std::string &text, auto change) {
+    expect(CGC_USAGE, text, [&](cgc_error **error) {
+      cgc_communicator_options options = CGC_INIT(cgc_communicator_options);
+      change(options);
+      cgc_communicator *communicator = nullptr;
+      return cgc_communicator_create(&id, &options, &communicator, error);
+    });
+  };
+  constexpr int64_t kYear = int64_t(1000) * 60 * 60 * 24 * 365;
+  refused("not " + std::to_string(kYear + 1) + " ms", [](auto &o) { o.timeout_ms = kYear + 1; });
+  refused("not -1 ms", [](auto &o) { o.timeout_ms = -1; });
+  refused("at least 1 rank, not -3", [](auto &o) { o.ranks = -3; });
+  refused("rank 1 is not one of the 1 ranks", [](auto &o) { o.rank = 1; });
+  refused("not -2", [](auto &o) { o.device = -2; });
+}
+
 TEST_F(CApiOnGpu, ReservationsNameTheirGpu) {
   const int32_t both[] = {0, 1};
   create([&](auto &o) { o.devices = both, o.device_count = 2, o.timeout_ms = 1; });

@@ -61,6 +61,7 @@ TEST_F(PooledFaults, AGrowthThatFailedTakesNothingOfTheLimit) {
   options.engine.pool = *MemoryPool::create({.limit = 3 << 20});
   options.engine.provider = &provider_;
   const size_t handles = fake_cuda::liveHandles();
+  const uint64_t bytes = fake_cuda::allocatedBytes();
   for (const char *function : {"cuMemCreate", "cuMemMap", "cuMemSetAccess"}) {
     bool hasAll = false; // The allocations of the host that it needs to say so.
     for (long count = 0; !hasAll; ++count) {
@@ -75,6 +76,7 @@ TEST_F(PooledFaults, AGrowthThatFailedTakesNothingOfTheLimit) {
         EXPECT_THAT(status.message(), HasSubstr(std::string(function) + " returned"));
       }
       ASSERT_EQ(fake_cuda::liveHandles(), handles) << function << ", allocation " << count;
+      ASSERT_EQ(fake_cuda::allocatedBytes(), bytes) << function << ", allocation " << count;
     }
   }
   Session session = createSession(plan_, options);

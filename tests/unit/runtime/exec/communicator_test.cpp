@@ -308,6 +308,21 @@ TEST(Communicator, EndsWhenARankHangs) {
   }
 }
 
+/// The collectives within a wait have timeouts of their own.
+TEST(Communicator, AWaitEndsAfterItsCollectives) {
+  const std::vector<Status> statuses =
+      onEachRank({.count = 2, .timeout = milliseconds(300)}, [](Communicator &c) {
+        return within(c, "the step", [&] {
+          EXPECT_TRUE(collective(c, CollectiveKind::AllReduce).isOk());
+          for (int i = 0; i < 10000 && c.check().isOk(); ++i) // What never completes.
+            std::this_thread::sleep_for(milliseconds(1));
+          return Status::ok();
+        });
+      });
+  for (const Status &status : statuses)
+    EXPECT_THAT(status.message(), StartsWith("the step did not complete within 0.3 s"));
+}
+
 TEST(Communicator, ALateRankIsWaitedFor) {
   const Variable fault("NCCL_TEST_FAULT", "1:1:delay-50");
   EXPECT_THAT(messages(onEachRank({}, [](Communicator &c) { return c.agree({}); })), Each(""));

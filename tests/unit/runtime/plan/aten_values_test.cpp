@@ -40,7 +40,7 @@ std::string refusal(const Shapes &shapes, AtenCall call, DType dtype = DType::F3
     bucket.arenaBytes = 4096;
     bucket.tensors.push_back(dense(BufferKind::Arena, 0, 0, DType::F32, shapes.back()));
     bucket.tensors.back().strides = std::move(outputStrides);
-    call.outputs = {id(uint32_t(shapes.size()))};
+    call.outputs.push_back(id(uint32_t(shapes.size())));
   }
   if (call.outputs.empty())
     call.outputs = {id(uint32_t(shapes.size() - 1))};
@@ -346,6 +346,16 @@ TEST(AtenValues, PoolsOfVolumesHaveTheResultOfThePlan) {
   EXPECT_THAT(
       refusal({{2, 8, 7, 6}, {2, 4, 3, 3}}, pool({2}, {}, {0}, false), DType::F32, {1, 2, 8, 24}),
       HasSubstr("has to be dense"));
+  // Its second result, the indices, too.
+  const AtenCall withIndices{"aten::max_pool3d_with_indices",
+                             "",
+                             {id(0), Ints{2}, Ints{}, Ints{0}, Ints{1}, false},
+                             {id(1)}};
+  const auto refusalOf = [&](const Ints &strides) {
+    return refusal({{2, 8, 7, 6}, {2, 4, 3, 3}}, withIndices, DType::F32, strides);
+  };
+  EXPECT_EQ(refusalOf({36, 9, 3, 1}), "");
+  EXPECT_THAT(refusalOf({1, 2, 8, 24}), HasSubstr("has to be dense"));
 }
 
 TEST(AtenValues, SamplesLieInTheImage) {

@@ -95,6 +95,13 @@ TEST_F(SessionRun, RefusesWhatDoesNotFit) {
   EXPECT_EQ(*run(session, "rows", {100, 4}), expected({100, 4}));
 }
 
+TEST_F(SessionRun, ABatchHasAtMost16384RowsByDefault) {
+  Session session = createSession(plan_);
+  EXPECT_EQ(*run(session, "rows", {16384, 4}), expected({16384, 4}));
+  EXPECT_THAT(run(session, "rows", {16385, 4}).status().message(),
+              HasSubstr("above the session's limit of 16384"));
+}
+
 TEST_F(SessionRun, RefusesViewsThatDoNotFit) {
   Session session = createSession(plan_);
   std::vector<float> x(12), y(12);
