@@ -188,6 +188,22 @@ TEST_P(Resizes, ReadNothingButTheirPicture) {
               });
 }
 
+/// The first pixel behind a picture is the last one of it, and not the first of the next picture.
+TEST_P(Resizes, TheNextPictureIsOutside) {
+  const HostTensor values = valuesOf(DType::F32);
+  for (const int rowsFirst : {0, 1}) {
+    const std::vector<double> one{2, double(rowsFirst), 0, 2, 1 << kResizeBits,
+                                  0, 1 << kResizeBits};
+    std::vector<double> table;
+    for (int image = 0; image < 2; ++image)
+      table.insert(table.end(), one.begin(), one.end());
+    expectEqual(resize(withValues(emptyTensor(DType::U8, {2, 6}),
+                                  {1, 1, 1, 20, 20, 20, 3, 3, 3, 40, 40, 40}),
+                       withValues(emptyTensor(DType::I32, {2, 7}), table), values, {1, 2, 1, 1}),
+                [&](uint64_t i) { return values.at(i % 3 * 256 + (i < 3 ? 20 : 40)); });
+  }
+}
+
 /// Each thread has many pixels.
 TEST_P(Resizes, LoopOverAGridOfAnySize) {
   const HostTensor values = valuesOf(DType::F32);

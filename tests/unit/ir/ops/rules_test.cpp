@@ -5,6 +5,7 @@
 #include "ir/graph.h"
 #include "ir/op_def.h"
 #include "ir/ops/view_rules.h"
+#include "tests/unit/ir/ir_test_util.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -167,6 +168,38 @@ TEST(Rules, EveryOpOfCgcButTheseHasADefinition) {
       EXPECT_TRUE(opDef(op).decompose) << opName(op).str();
     }
   }
+}
+
+/// Numerics compare these with LibTorch in f32, where a missing conversion is the same.
+TEST(Rules, DefinitionsComputeIn32BitsFor16) {
+  const auto module = parsed(R"(
+graph @f(%g: f16[2,3], %x: f16[2,3], %s: f32[2,1], %w: f16[3], %c: f32[3], %gi: f16[2,3,4,4], %xi: f16[2,3,8,8]) {
+  %0 = cgc.gelu_backward(%g, %x) : f16[2,3]
+  %1 = cgc.gelu_backward(%g, %x) {approximate="tanh"} : f16[2,3]
+  %2 = aten.rms_norm(%x, %w) {normalized_shape=[3]} : f16[2,3]
+  %3, %4, %5 = cgc.layer_norm_backward(%g, %x, %s, %s, %w, %w) {normalized_shape=[3]} : f16[2,3], f16[3], f16[3]
+  %6, %7, %8 = cgc.layer_norm_statistics(%x, %w, %w) {normalized_shape=[3], eps=1e-05} : f16[2,3], f32[2,1], f32[2,1]
+  %9, %10, %11 = cgc.batch_norm_train(%xi, %c, %c, none, none) {momentum=0.1, eps=1e-05} : f16[2,3,8,8], f32[3], f32[3]
+  %12, %13, %14 = cgc.batch_norm_backward(%xi, %xi, %c, %c, %c) {eps=1e-05} : f16[2,3,8,8], f32[3], f32[3]
+  %15 = cgc.avg_pool2d_backward(%gi, %xi) {kernel_size=[2], stride=[], padding=[0], ceil_mode=false, count_include_pad=true, divisor_override=none} : f16[2,3,8,8]
+  output %0
+})");
+  unsigned definitions = 0;
+  for (const Node &node : *module->graphs()[0]) {
+    if (node.kind() != NodeKind::CallFunction)
+      continue;
+    const Result<Definition> definition = definitionOf(node);
+    ASSERT_TRUE(definition.isOk()) << toString(node) << definition.status().message();
+    ++definitions;
+    for (const Node &inner : *definition->graph) {
+      if (inner.kind() != NodeKind::CallFunction || inner.is(OpKind::To) ||
+          !(hasTrait(inner.op(), kPointwise) || hasTrait(inner.op(), kReduction)))
+        continue;
+      for (const Value &result : inner.results())
+        EXPECT_NE(result.tensor().dtype, DType::F16) << toString(node) << "\n  " << toString(inner);
+    }
+  }
+  EXPECT_EQ(definitions, 8u);
 }
 
 TEST(Rules, AListThatIsAValueIsRefused) {
