@@ -23,8 +23,11 @@ def read(path: Path, average: bool) -> dict[str, Any]:
     import torch
     content = _load(path)
     members = _AVERAGES if average else _WEIGHTS
+    seen: list[Any] = []  # A pickle may hold itself.
     while isinstance(content, Mapping) and not _is_weights(content):
-        found = [name for name in members if isinstance(content.get(name), Mapping)]
+        seen.append(content)
+        found = [name for name in members if isinstance(content.get(name), Mapping)
+                 and not any(content[name] is each for each in seen)]
         if not found and average and any(isinstance(content.get(name), Mapping) for name in _WEIGHTS):
             break
         if not found:
@@ -32,24 +35,35 @@ def read(path: Path, average: bool) -> dict[str, Any]:
                                    f"under {', '.join(members)}; save them: torch.save(model.state_dict(), 'weights.pt')")
         content, average, members = content[found[0]], False, _WEIGHTS
     if average and not (isinstance(content, Mapping) and "n_averaged" in content):
-        raise UsageError(f"{path}: it has no averages of weights ({', '.join(_AVERAGES)}); leave ema out")
+        raise UsageError(f"{path}: it has no averages of weights ({', '.join(_AVERAGES)}); leave ema (--ema) out")
     if not isinstance(content, Mapping):
         raise InvalidFileError(f"{path}: it holds {type(content).__name__}, not weights by name; save those: "
                                "torch.save(model.state_dict(), 'weights.pt')")
     weights = {name: value for name, value in content.items()
-               if isinstance(value, torch.Tensor) and name.rsplit(".", 1)[-1] not in _NO_WEIGHTS}
-    while prefix := next((each for each in _PREFIXES if all(name.startswith(each) for name in weights)), None):
+               if isinstance(value, torch.Tensor) and str(name).rsplit(".", 1)[-1] not in _NO_WEIGHTS}
+    while weights and (prefix := next((each for each in _PREFIXES if all(name.startswith(each) for name in weights)), None)):
         weights = {name.removeprefix(prefix): value for name, value in weights.items()}
     for name, value in weights.items():
+        if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized or value.is_complex():
+            kind = "on the device meta" if value.is_meta else "quantized" if value.is_quantized else \
+                "complex" if value.is_complex() else f"of the layout {value.layout}"
+            raise InvalidFileError(f"{path}: the weight {name} is {kind}; save dense weights of real numbers")
+    weights = {name: value.float() if value.is_floating_point() else value for name, value in weights.items()}
+    check_finite(path, weights)
+    return weights
+
+
+def check_finite(source: object, weights: Mapping[str, Any]) -> None:
+    """InvalidFileError for weights with NaN or infinity."""
+    for name, value in weights.items():
         if value.is_floating_point() and not value.isfinite().all():
-            raise InvalidFileError(f"{path}: the weight {name} has elements that are NaN or infinite; give another checkpoint")
-    return {name: value.float() if value.is_floating_point() else value for name, value in weights.items()}
+            raise InvalidFileError(f"{source}: the weight {name} has elements that are NaN or infinite; give other weights")
 
 
-def digest(model: Any) -> str:
-    """A SHA-256 of the parameters and buffers of a module: names, dtypes, shapes and elements."""
+def digest(weights: Mapping[str, Any]) -> str:
+    """A SHA-256 of weights: names, dtypes, shapes and elements."""
     content = hashlib.sha256()
-    for name, value in sorted(model.state_dict().items()):
+    for name, value in sorted(weights.items()):
         content.update(f"{name}\0{value.dtype}\0{list(value.shape)}\0".encode())
         content.update(value.detach().cpu().contiguous().flatten().view(_bytes()).numpy())
     return content.hexdigest()
@@ -62,7 +76,8 @@ def _bytes() -> Any:
 
 def _is_weights(content: Mapping[Any, Any]) -> bool:
     import torch
-    return bool(content) and all(isinstance(value, torch.Tensor) for name, value in content.items() if name.rsplit(".", 1)[-1] not in _NO_WEIGHTS)
+    values = [value for name, value in content.items() if str(name).rsplit(".", 1)[-1] not in _NO_WEIGHTS]
+    return bool(values) and all(isinstance(name, str) for name in content) and all(isinstance(value, torch.Tensor) for value in values)
 
 
 def _load(path: Path) -> Any:

@@ -1,6 +1,6 @@
 """Model folders: a plan with the preprocessing and the tokenizer that belong to it, and a card that identifies them.
 
-    model.json       the card: name, identity, weights, precision, versions, and a SHA-256 of every other file
+    model.json       the card: name, identity, weights, precision, versions, and a SHA-256 of every other file and of itself
     model.cgplan     the entries encode_image, encode_text or both
     preprocess.json  of a model of pictures: what Preprocess takes
     tokenizer/       of a model of texts: settings.json and the files of the vocabulary
@@ -18,14 +18,17 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _checkpoint, _runtime
 from ._errors import InvalidFileError, UsageError
 
+if TYPE_CHECKING:
+    import torch
+
 CARD, PLAN, PREPROCESS, TOKENIZER, README = "model.json", "model.cgplan", "preprocess.json", "tokenizer", "README.md"
 #: The version of the format. A folder of another one is refused.
-FORMAT = 2
+FORMAT = 3
 #: What identities of models without trained weights begin with.
 RANDOM = "RANDOM-WEIGHTS"
 
@@ -54,11 +57,12 @@ class Card:
         return self.identity.startswith(RANDOM)
 
 
-def card_of(folder: Path, model: Any, source: str | None, *, architecture: Mapping[str, Any], precision: str,
+def card_of(folder: Path, model: Any, read: Mapping[str, torch.Tensor], source: str | None, *, architecture: Mapping[str, Any], precision: str,
             versions: Mapping[str, str], **facts: Any) -> Card:
-    """The card of a folder with all its files, for a torch module whose weights come from `source`; None: from nowhere."""
+    """The card of a folder with all its files, for a torch module. `read`: those of its weights that decide vectors.
+    `source`: where they come from; None: from nowhere."""
     import torch
-    weights, files = _checkpoint.digest(model), files_of(folder)
+    weights, files = _checkpoint.digest(read), files_of(folder)
     architecture = json.loads(json.dumps(architecture))
     scale, bias = (getattr(model, name, None) for name in ("logit_scale", "logit_bias"))
     return Card(identity=_identity_of(weights, architecture, precision, files, source is None), architecture=architecture,
@@ -74,6 +78,11 @@ def _identity_of(weights_sha256: str, architecture: Mapping[str, Any], precision
              **{name: digest for name, digest in files.items() if name.startswith((PREPROCESS, TOKENIZER))}}
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
     return f"{RANDOM}-{digest}" if is_random else digest
+
+
+def seal(content: Mapping[str, Any]) -> str:
+    """The SHA-256 of a card, which model.json has besides: of all its fields."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def sha256(path: Path) -> str:
@@ -93,8 +102,8 @@ def files_of(folder: Path) -> dict[str, str]:
 def read_json(path: Path, advice: str = "export the model again") -> Any:
     """The content of a file."""
     try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+        return json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidFileError(f"{path} is missing or damaged ({error}); {advice}") from None
 
 
@@ -107,10 +116,9 @@ def read(folder: Path) -> Card:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         found = content.get("format") if isinstance(content, dict) else None
         raise InvalidFileError(f"{path} has format {found!r}, and this version of cgc reads {FORMAT}; export the model with it")
-    try:
-        card = Card(**content)
-    except TypeError as error:
-        raise InvalidFileError(f"{path} is damaged ({error}); export the model again") from None
+    if content.pop("sha256", None) != seal(content):
+        raise InvalidFileError(f"{path} has changed since the export: its SHA-256 is not that in it; export the model again")
+    card = Card(**content)
     for name, digest in card.files.items():
         if not (folder / name).is_file():
             raise InvalidFileError(f"{folder / name} is missing; copy the whole folder, or export the model again")
@@ -144,8 +152,9 @@ def writing(folder: Path, replace: bool) -> Iterator[tuple[Path, Callable[[Card]
 
 
 def _complete(folder: Path, card: Card) -> None:
-    (folder / README).write_text(_readme(card))
-    (folder / CARD).write_text(json.dumps(dataclasses.asdict(card), indent=2) + "\n")
+    (folder / README).write_text(_readme(card), "utf-8")
+    content = dataclasses.asdict(card)
+    (folder / CARD).write_text(json.dumps({**content, "sha256": seal(content)}, indent=2) + "\n")
 
 
 def _readme(card: Card) -> str:

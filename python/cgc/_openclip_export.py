@@ -41,12 +41,16 @@ def export(folder: str | os.PathLike[str], name: str, *, checkpoint: str | os.Pa
     if checkpoint is not None and pretrained is not None:
         raise UsageError("both a checkpoint and a pretrained tag are given; give one of them")
     if checkpoint is None and (ema or transform is not None):
-        raise UsageError(f"{'ema' if ema else 'transform'} says how to take a checkpoint; give the checkpoint, too")
-    with _folder.writing(folder, force) as (scratch, complete):
+        option = "ema" if ema else "transform"
+        raise UsageError(f"{option} (--{option}) says how to take a checkpoint; give the checkpoint, too")
+    if not -2 ** 63 <= seed < 2 ** 64:
+        raise UsageError(f"the seed is {seed}; give a number of at most 64 bits")
+    with contextlib.ExitStack() as stack:
+        scratch, complete = stack.enter_context(_folder.writing(folder, force))
         torch = _compile.import_torch()
         open_clip = _import_open_clip()
         if name.endswith(".json"):
-            name = _add_config(open_clip, Path(name))
+            name = stack.enter_context(_named(open_clip, Path(name)))
         torch.manual_seed(seed)
         if checkpoint is not None:
             model = _with_checkpoint(open_clip, name, Path(checkpoint), ema, _transform_of(open_clip, name, transform), scratch)
@@ -59,9 +63,9 @@ def export(folder: str | os.PathLike[str], name: str, *, checkpoint: str | os.Pa
         preprocess = Preprocess(_transform(open_clip, model))
         (scratch / _folder.PREPROCESS).write_text(json.dumps(preprocess.to_json(), indent=2) + "\n")
         _tokenizer.write(tokenizer, scratch / _folder.TOKENIZER)
-        size = compile_towers(model.eval(), _towers(model, preprocess, _tokenizer.read(scratch / _folder.TOKENIZER), target), batch,
-                              precision, target, options, scratch)
-        complete(_folder.card_of(scratch, model, source, architecture=open_clip.get_model_config(name), precision=precision,
+        size, read = compile_towers(model.eval(), _towers(model, preprocess, _tokenizer.read(scratch / _folder.TOKENIZER), target), batch,
+                                    precision, target, options, scratch)
+        complete(_folder.card_of(scratch, model, read, source, architecture=open_clip.get_model_config(name), precision=precision,
                                  versions={"open_clip": open_clip.__version__}, name=name, target=target, size=size))
     return folder
 
@@ -80,14 +84,21 @@ def _existing(path: Path, what: str) -> Path:
     return path
 
 
-def _add_config(open_clip: Any, path: Path) -> str:
-    """Names the model of a configuration for open_clip."""
+@contextlib.contextmanager
+def _named(open_clip: Any, path: Path) -> Iterator[str]:
+    """A name by which open_clip knows the model of a configuration, in the context alone."""
     config = _folder.read_json(_existing(path, "a configuration of open_clip"), "give a configuration of open_clip")
     if not isinstance(config, dict) or (missing := {"embed_dim", "vision_cfg", "text_cfg"} - config.keys()):
         what = f"it has no {', '.join(sorted(missing))}" if isinstance(config, dict) else "it is no object"
         raise InvalidFileError(f"{path} is no configuration of open_clip: {what}; give one as in open_clip's model_configs")
-    open_clip.add_model_config(path)
-    return path.stem
+    configs = open_clip.factory._MODEL_CONFIGS
+    before = dict(configs)
+    configs[path.stem] = config
+    try:
+        yield path.stem
+    finally:
+        configs.clear()
+        configs.update(before)
 
 
 @contextlib.contextmanager
@@ -115,6 +126,10 @@ def _initialized() -> Iterator[None]:
 
 def _created(open_clip: Any, name: str, pretrained: str | None, **settings: Any) -> Any:
     """A model as open_clip makes it, with its own weights if it has some. Parameters without a first value are 0."""
+    if ":" not in name and name not in (names := open_clip.list_models()):
+        near = difflib.get_close_matches(name, names, 3)
+        raise UsageError(f"open_clip has no model {name}; " + (f"did you mean {' or '.join(near)}?" if near else
+                                                               "open_clip.list_models() has the names"))
     try:
         with warnings.catch_warnings(), _quiet(), _initialized():
             # open_clip would go on with the wrong activation.
@@ -146,8 +161,7 @@ def _where_to_get(open_clip: Any, name: str, pretrained: str | None) -> str:
     if pretrained:
         tags = open_clip.list_pretrained_tags_by_model(name)
         return f"; its pretrained tags are {', '.join(tags)}" if tags else f"; {name} has no pretrained tags"
-    near = difflib.get_close_matches(name, open_clip.list_models(), 3)
-    return f"; did you mean {' or '.join(near)}?" if near and name not in open_clip.list_models() else ""
+    return ""
 
 
 def _with_checkpoint(open_clip: Any, name: str, path: Path, ema: bool, transform: dict[str, Any], scratch: Path) -> Any:
@@ -183,8 +197,8 @@ def _transform_of(open_clip: Any, name: str, tag: str | None) -> dict[str, Any]:
         raise UsageError(f"{name} has no pretrained tag {tag}; " + (f"it has {', '.join(tags)}" if tags else "it has none"))
     overlays = [merge_preprocess_dict({}, open_clip.get_pretrained_cfg(name, each)) for each in ([tag] if tag else tags)]
     if any(overlay != overlays[0] for overlay in overlays):
-        raise UsageError(f"the pretrained weights of {name} were trained with different transforms of pictures; give transform, "
-                         f"one of {', '.join(tags)}")
+        raise UsageError(f"the pretrained weights of {name} were trained with different transforms of pictures; give transform "
+                         f"(--transform), one of {', '.join(tags)}")
     return {key: value for key, value in overlays[0].items() if key != "size"} if overlays else {}
 
 

@@ -215,6 +215,8 @@ def _fast(tokenizer: Any, context_length: int) -> tuple[dict[str, Any], dict[str
     if not getattr(tokenizer, "is_fast", False):
         raise UsageError(f"the tokenizer of the model is {type(tokenizer).__name__}, which has no tokenizer.json; save the "
                          "fast form of it: AutoTokenizer.from_pretrained(PATH, use_fast=True).save_pretrained(PATH)")
+    if tokenizer.pad_token_id is None:
+        raise UsageError("the tokenizer of the model has no token that pads; set pad_token in its tokenizer_config.json")
     settings = {"kind": "fast", "context_length": context_length, "clean": "none", "removed_id": None,
                 "truncation_side": tokenizer.truncation_side, "padding_side": tokenizer.padding_side,
                 "pad_id": tokenizer.pad_token_id}

@@ -4,11 +4,12 @@ from __future__ import annotations
 import functools
 import inspect
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _cache, _compile, _export, _folder
+from . import _cache, _checkpoint, _compile, _export, _folder
+from ._errors import InvalidFileError, UsageError
 from ._model import PICTURES
 from .preprocess import Preprocess
 
@@ -63,23 +64,29 @@ def _define_resize() -> Any:
 
 
 def compile_towers(model: torch.nn.Module, towers: Sequence[Tower], batch: int | Sequence[int], precision: str, target: str,
-                   options: Sequence[str], scratch: Path) -> int:
-    """Compiles the towers into the plan of the folder. Returns the number of elements of a vector."""
-    import torch
+                   options: Sequence[str], scratch: Path, missing: Collection[str] = ()) -> tuple[int, dict[str, torch.Tensor]]:
+    """Compiles the towers into the plan of the folder. Returns the number of elements of a vector, and the weights that the
+    towers read. UsageError for a tower that gives no vectors, InvalidFileError if it reads weights that are in `missing` or
+    not finite."""
     batches = _compile.batches_of(batch)
     options = [*options, "--target", target, "--quiet", *([] if precision == "fp32" else ["--precision", precision])]
     plan, size = scratch / _folder.PLAN, 0
-    with tempfile.TemporaryDirectory(prefix="cgc-export-") as name:
+    weights: dict[str, torch.Tensor] = {}
+    with tempfile.TemporaryDirectory(dir=scratch) as name:
         programs = []
         for tower in towers:
             module, example = _module(model, tower), tower.examples[0]
             if tower.runs:
-                with torch.no_grad():
-                    size = module(**example).shape[-1]
+                size = _size_of(module, tower)
             dynamic = {key: [1] for key in example} if len(tower.examples) > 1 else {}
             program = _export.export_program(module, "forward", example, _export.max_batch_of(example, batches), lengths=dynamic,
                                              checks_one_row=tower.runs and 1 in batches)
+            weights.update(_weights_of(model, program))
             programs.append(_export.save(program, Path(name, f"{tower.entry}.pt2")))
+        if absent := sorted((weights.keys() | {"logit_scale", "logit_bias"}) & set(missing)):  # The card has these.
+            raise InvalidFileError(f"the weights have no {' and no '.join(absent[:2])}{f' and {len(absent) - 2} more' * (len(absent) > 2)}, "
+                                   "which the model reads; give the weights of this model")
+        _checkpoint.check_finite("the weights", weights)
         digests = [_cache.digest(program) for program in programs]
         entry = ["--entry", towers[0].entry] if len(towers) == 1 else []
         key = None
@@ -90,7 +97,40 @@ def compile_towers(model: torch.nn.Module, towers: Sequence[Tower], batch: int |
             following = plan.with_suffix(".next")
             key = _cache.compile_plan(programs, digests, following, command, base=base)
             following.replace(plan)
-    return size
+    return size, weights
+
+
+def _size_of(module: torch.nn.Module, tower: Tower) -> int:
+    """The number of elements of a vector of the tower, which runs for each of its examples' shapes."""
+    import torch
+    for example in tower.examples:
+        shapes = ", ".join(f"{name} {list(value[:1].shape)}" for name, value in example.items())
+        try:
+            with torch.no_grad():
+                vectors = module(**{name: value[:1] for name, value in example.items()})
+        except Exception as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+            raise UsageError(f"torch cannot run {tower.entry} of the model for {shapes}: {type(error).__name__}: {reason}") from error
+        if not isinstance(vectors, torch.Tensor) or vectors.dim() != 2:
+            what = list(vectors.shape) if isinstance(vectors, torch.Tensor) else type(vectors).__name__
+            raise UsageError(f"{tower.entry} of the model gives {what} for {shapes}, and a model folder takes one that gives a "
+                             "vector for each row")
+    return int(vectors.shape[1])
+
+
+def _weights_of(model: torch.nn.Module, program: Any) -> dict[str, torch.Tensor]:
+    """The parameters and buffers of the model, as it saves them, on which the outputs of a program depend."""
+    pending = [node for node in program.graph.nodes if node.op != "placeholder" and node.is_impure()]
+    seen = set(pending)
+    while pending:
+        new = set(pending.pop().all_input_nodes) - seen
+        seen |= new
+        pending += new
+    names = {node.name for node in seen}
+    read = [spec.target.removeprefix("model.") for spec in program.graph_signature.input_specs
+            if spec.kind.name in ("PARAMETER", "BUFFER") and spec.arg.name in names]
+    saved = model.state_dict()
+    return {name: saved[name] for name in read if name in saved}
 
 
 def _module(model: torch.nn.Module, tower: Tower) -> torch.nn.Module:

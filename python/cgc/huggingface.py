@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["export"]
 #: The interpolations of a picture, by Pillow's numbers in preprocessor_config.json.
 _INTERPOLATIONS = {2: "bilinear", 3: "bicubic"}
+#: The most tokens of a text that a model is compiled for.
+_MOST_TOKENS = 2 ** 20
 
 
 def export(folder: str | os.PathLike[str], path: str | os.PathLike[str], *, batch: int | Sequence[int] = (1, 8, 64),
@@ -42,8 +44,11 @@ def export(folder: str | os.PathLike[str], path: str | os.PathLike[str], *, batc
     with _folder.writing(folder, force) as (scratch, complete):
         torch = _compile.import_torch()
         transformers = _import_transformers()
+        config = _settings(path / "config.json")
         try:
-            model = transformers.AutoModel.from_pretrained(path, local_files_only=True, dtype=torch.float32).eval()
+            model, loaded = transformers.AutoModel.from_pretrained(path, local_files_only=True, dtype=torch.float32,
+                                                                   output_loading_info=True)
+            model.eval()
         except Exception as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0][:500]
             raise InvalidFileError(f"{path}: transformers cannot load it: {reason}") from error
@@ -57,12 +62,20 @@ def export(folder: str | os.PathLike[str], path: str | os.PathLike[str], *, batc
             pool, most = _sentence_transformer(path)
             pooling = pool.__name__.strip("_")
             towers = [_texts(transformers, path, scratch, model, lengths, pool, most)]
-        size = compile_towers(model, towers, batch, precision, target, options, scratch)
+        size, read = compile_towers(model, towers, batch, precision, target, options, scratch, loaded["missing_keys"])
         name = path.resolve().name
-        architecture = {"config": _without_origin(_folder.read_json(path / "config.json")), "pooling": pooling}
-        complete(_folder.card_of(scratch, model, name, architecture=architecture, precision=precision,
+        architecture = {"config": _without_origin(config), "pooling": pooling}
+        complete(_folder.card_of(scratch, model, read, name, architecture=architecture, precision=precision,
                                  versions={"transformers": transformers.__version__}, name=name, target=target, size=size))
     return folder
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """The object in a file of JSON."""
+    given = _folder.read_json(path, "save the model again")
+    if not isinstance(given, dict):
+        raise InvalidFileError(f"{path} holds {type(given).__name__}, not an object; save the model again")
+    return given
 
 
 def _import_transformers() -> Any:
@@ -87,12 +100,19 @@ def _tensor_of(output: Any) -> Any:
     if isinstance(output, torch.Tensor):
         return output
     pooled = getattr(output, "pooler_output", None)
-    return output.last_hidden_state[:, 0] if pooled is None else pooled
+    if pooled is None:
+        return output.last_hidden_state[:, 0]
+    return pooled.flatten(1) if pooled.shape[2:] == (1, 1) else pooled  # ResNet pools to [n, size, 1, 1].
 
 
 def _pictures(path: Path, scratch: Path, function: Callable[..., Any], target: str) -> list[Tower]:
     import torch
-    preprocess = Preprocess(_transform(path / "preprocessor_config.json"))
+    settings = path / "preprocessor_config.json"
+    try:
+        preprocess = Preprocess(_transform(settings))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InvalidFileError(f"{settings} has a value that no processor of transformers writes ({error!r}); save the model "
+                               "again") from error
     (scratch / _folder.PREPROCESS).write_text(json.dumps(preprocess.to_json(), indent=2) + "\n")
     tower = Tower("encode_image", lambda image: _tensor_of(function(image)), [{"image": torch.zeros(1, 3, *preprocess.size)}])
     return with_resize(tower, preprocess, target)
@@ -102,7 +122,7 @@ def _transform(path: Path) -> dict[str, Any]:
     """The settings of Preprocess for a preprocessor_config.json. UsageError for what Preprocess does not do."""
     if not path.is_file():
         raise InvalidFileError(f"{path}: no such file; it says how pictures are resized")
-    given = _folder.read_json(path)
+    given = _settings(path)
     size, crop = given.get("size"), given.get("crop_size") if given.get("do_center_crop") else None
     resample = given.get("resample", 3)
     if not (given.get("do_resize", True) and given.get("do_rescale", True) and given.get("do_normalize", True)) \
@@ -129,7 +149,7 @@ def _captions(transformers: Any, path: Path, scratch: Path, model: Any) -> Tower
     """The texts of CLIP and SigLIP, padded to the length of the positions, without a mask."""
     import torch
     length = model.config.text_config.max_position_embeddings
-    _tokenizer.write_transformers(_auto_tokenizer(transformers, path), length, scratch / _folder.TOKENIZER)
+    _tokenizer.write_transformers(_auto_tokenizer(transformers, path, model.config.text_config), length, scratch / _folder.TOKENIZER)
     example = torch.from_numpy(_tokenizer.read(scratch / _folder.TOKENIZER)("a"))
     return Tower("encode_text", lambda text: _tensor_of(model.get_text_features(input_ids=text)), [{"text": example}])
 
@@ -138,17 +158,22 @@ def _texts(transformers: Any, path: Path, scratch: Path, model: Any, lengths: Se
            pool: Callable[[Any, Any], Any], most: int | None) -> Tower:
     """An encoder of texts, with its pooling, and the most tokens that it was trained with."""
     import torch
-    tokenizer = _auto_tokenizer(transformers, path)
-    most = min(each for each in (most, tokenizer.model_max_length, model.config.max_position_embeddings) if each)
-    lengths = sorted(set(lengths or [*(2 ** power for power in range(4, 20) if 2 ** power < most), most]))
+    if getattr(model.config, "is_encoder_decoder", False):
+        raise UsageError(f"{path}: {type(model).__name__} has a decoder, and cgc takes encoders of texts without one")
+    tokenizer = _auto_tokenizer(transformers, path, model.config)
+    known = (most, tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None))
+    most = min(each for each in known if each)
+    if most > _MOST_TOKENS:
+        raise UsageError(f"{path} does not say how many tokens a text may have; set model_max_length in its tokenizer_config.json")
+    lengths = sorted(set(lengths or [*(2 ** power for power in range(4, _MOST_TOKENS.bit_length()) if 2 ** power < most), most]))
     if lengths[0] < 2 or lengths[-1] > most:
         raise UsageError(f"the lengths {', '.join(map(str, lengths))} are not all from 2 to {most}, the most of the model")
     _tokenizer.write_transformers(tokenizer, lengths[-1], scratch / _folder.TOKENIZER, lengths)
-    examples = []
+    examples, word = [], int(tokenizer.pad_token_id == 0)  # Padding has no position in RoBERTa.
     for length in lengths:
         mask = torch.ones(2, length, dtype=torch.int64)
         mask[1, length // 2:] = 0
-        examples.append({"text": torch.ones(2, length, dtype=torch.int64), "mask": mask})
+        examples.append({"text": torch.full((2, length), word), "mask": mask})
 
     def encode(text: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         return pool(model(input_ids=text, attention_mask=mask).last_hidden_state, mask)
@@ -156,12 +181,17 @@ def _texts(transformers: Any, path: Path, scratch: Path, model: Any, lengths: Se
     return Tower("encode_text", encode, examples)
 
 
-def _auto_tokenizer(transformers: Any, path: Path) -> Any:
+def _auto_tokenizer(transformers: Any, path: Path, config: Any) -> Any:
+    """The tokenizer of a model of texts, whose configuration is given."""
     try:
-        return transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:500]
         raise InvalidFileError(f"{path}: transformers cannot load its tokenizer: {reason}") from error
+    rows = getattr(config, "vocab_size", None)
+    if rows is not None and len(tokenizer) > rows:
+        raise UsageError(f"{path}: the tokenizer has {len(tokenizer)} ids, and the model {rows}; give the tokenizer of the model")
+    return tokenizer
 
 
 def _sentence_transformer(path: Path) -> tuple[Callable[[Any, Any], Any], int | None]:
@@ -171,17 +201,25 @@ def _sentence_transformer(path: Path) -> tuple[Callable[[Any, Any], Any], int | 
     if not modules.is_file():
         warnings.warn(f"{path} has no modules.json of sentence-transformers; its vectors are means over tokens", stacklevel=4)
         return _mean, None
+    given = _folder.read_json(modules, "save the model again")
+    if not (isinstance(given, list) and all(isinstance(module, dict) and isinstance(module.get("type"), str)
+                                            and isinstance(module.get("path"), str) for module in given)):
+        raise InvalidFileError(f"{modules} is no list of modules with type and path; save the model again")
+    kinds = [module["type"].rsplit(".", 1)[-1] for module in given]
+    if any(kinds.count(kind) != 1 for kind in ("Transformer", "Pooling")):
+        raise UsageError(f"{modules}: its modules are {', '.join(kinds) or 'none'}, and cgc runs one Transformer and one Pooling")
     pool, most = _mean, None
-    for module in _folder.read_json(modules):
-        kind = module["type"].rsplit(".", 1)[-1]
+    for kind, module in zip(kinds, given):
         if kind == "Transformer":
             settings = path / module["path"] / "sentence_bert_config.json"
-            given = _folder.read_json(settings) if settings.is_file() else {}
+            given = _settings(settings) if settings.is_file() else {}
             most = given.get("max_seq_length")
+            if not isinstance(most, (int, type(None))):
+                raise InvalidFileError(f"{settings}: max_seq_length is {most!r}; give a number")
             if given.get("do_lower_case"):
                 raise UsageError(f"{settings}: do_lower_case is set, which cgc does not do; lower the texts, and unset it")
         elif kind == "Pooling":
-            given = _folder.read_json(path / module["path"] / "config.json")
+            given = _settings(path / module["path"] / "config.json")
             modes = [name for name, is_set in given.items() if name.startswith("pooling_mode_") and is_set is True]
             modes = modes or [f"pooling_mode_{given.get('pooling_mode')}"]
             if len(modes) != 1 or modes[0] not in _POOLINGS:

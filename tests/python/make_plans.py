@@ -68,6 +68,7 @@ def make_clip(folder):
         "text_cfg": {"context_length": 77, "vocab_size": 49408, "layers": 1, "width": 64, "heads": 4}}))
     cgc.openclip.export(folder / "clip", str(config), batch=(1, 4), options=["--require-native"])
     torch.manual_seed(0)
+    open_clip.add_model_config(config)
     model = open_clip.create_model("small_clip").eval()
     transform = open_clip.transform.image_transform_v2(open_clip.transform.PreprocessCfg(size=32), is_train=False)
     pictures = sorted((folder / "pictures").iterdir())

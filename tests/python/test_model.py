@@ -106,7 +106,9 @@ def test_vectors_carry_their_identity(clip, copy, pictures):
                  images.astype(numpy.float64), numpy.add(images, 1, out=images.copy())):
         assert isinstance(same, cgc.Vectors) and same.identity == clip.identity
     card = json.loads((copy / "model.json").read_text())
-    (copy / "model.json").write_text(json.dumps({**card, "identity": "another"}))
+    card.pop("sha256")
+    card["identity"] = "another"
+    (copy / "model.json").write_text(json.dumps({**card, "sha256": cgc._folder.seal(card)}))
     with load(copy) as other:
         foreign = other.encode_text(["a"])
     with pytest.raises(cgc.UsageError, match="of the model another, and this one is RANDOM-WEIGHTS"):
@@ -140,11 +142,12 @@ def test_a_file_that_is_missing_or_changed_is_named(copy, name):
 
 
 @pytest.mark.parametrize("content, message", [
-    ('{"format": 1}', "has format 1, and this version of cgc reads 2"), ("[]", "has format None"), ("{", "missing or damaged"),
-    ('{"format": 2}', "damaged"), (None, "no model folder: it has no model.json")])
+    ('{"format": 1}', "has format 1, and this version of cgc reads 3"), ("[]", "has format None"), ("{", "missing or damaged"),
+    ('{"format": 3}', "model.json has changed since the export"), ("[" * 100_000, "missing or damaged"), (b"\xff", "missing or damaged"),
+    (None, "no model folder: it has no model.json")])
 def test_a_card_that_cannot_be_read_is_an_error(tmp_path, content, message):
     if content is not None:
-        (tmp_path / "model.json").write_text(content)
+        (tmp_path / "model.json").write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(cgc.InvalidFileError, match=message):
         cgc.load(tmp_path)
 
