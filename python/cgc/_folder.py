@@ -12,10 +12,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
+import glob
 import hashlib
 import json
 import os
 import shutil
+import signal
+import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,23 +137,76 @@ def read(folder: Path) -> Card:
 def writing(folder: Path, replace: bool) -> Iterator[tuple[Path, Callable[[Card], None]]]:
     """A new folder beside `folder`, and a function that completes it with its card. At the end it becomes `folder`; if the
     context fails, nothing is left. UsageError if `folder` exists, except a model folder with `replace`."""
+    _check_free(folder, replace)
+    folder = Path(os.path.realpath(folder))  # What a link names is replaced, not the link.
+    made = [each for each in folder.parents if not each.exists()]
+    try:
+        with _unwinding():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with _scratch(folder) as scratch:
+                new, old = scratch / "new", scratch / "old"
+                new.mkdir()
+                yield new, lambda card: _complete(new, card)
+                _check_free(folder, replace)  # The compilation has taken long.
+                try:
+                    if folder.exists():
+                        folder.rename(old)
+                    new.rename(folder)
+                except BaseException:
+                    if old.exists() and not folder.exists():
+                        old.rename(folder)
+                    raise
+    finally:
+        for parent in made:
+            with contextlib.suppress(OSError):  # It is not empty.
+                parent.rmdir()
+
+
+def _check_free(folder: Path, replace: bool) -> None:
     if folder.exists() and not (replace and (folder / CARD).is_file()):
         raise UsageError(f"{folder} exists; give another name" + (", as it is no model folder" if replace else
-                                                                  ", or force to replace a model folder"))
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    scratch = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-    scratch.mkdir()
+                                                                  ", or replace a model folder with force (--force)"))
+
+
+@contextlib.contextmanager
+def _scratch(folder: Path) -> Iterator[Path]:
+    """A folder beside `folder`, which is removed in the end. Those that killed processes have left are removed first."""
+    for left in folder.parent.glob(f".{glob.escape(folder.name)}.*.tmp"):
+        with contextlib.suppress(OSError), _locked(left):
+            shutil.rmtree(left)
+    scratch = Path(tempfile.mkdtemp(".tmp", f".{folder.name}.", folder.parent))
+    with contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+        with contextlib.suppress(OSError):  # Without locks none is removed, either.
+            stack.enter_context(_locked(scratch))
+        yield scratch
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """OSError if another process, or another thread, holds the lock, or if the file system has none."""
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        yield scratch, lambda card: _complete(scratch, card)
-        if folder.exists():
-            old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
-            folder.rename(old)
-            scratch.rename(folder)
-            shutil.rmtree(old)
-        else:
-            scratch.rename(folder)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _unwinding() -> Iterator[None]:
+    """Has SIGTERM and SIGHUP, where they would end the process at once, end it by SystemExit."""
+    def end(number: int, _: Any) -> None:
+        raise SystemExit(128 + number)
+    is_main = threading.current_thread() is threading.main_thread()
+    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if is_main and signal.getsignal(each) == signal.SIG_DFL]
+    for each in numbers:
+        signal.signal(each, end)
+    try:
+        yield
+    finally:
+        for each in numbers:
+            signal.signal(each, signal.SIG_DFL)
 
 
 def _complete(folder: Path, card: Card) -> None:

@@ -1,6 +1,7 @@
 """cgc.openclip.export, cgc.huggingface.export: folders with the vectors and ids of open_clip and transformers."""
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ import pytest
 import torch
 import transformers
 from PIL import Image
-from cgc import _checkpoint, _tokenizer
+from cgc import _checkpoint, _folder, _tokenizer
 
 CGC = [sys.executable, "-c", "from cgc._program import main; main()"]
 CONFIG = {"embed_dim": 16, "vision_cfg": {"image_size": 32, "patch_size": 16, "layers": 1, "width": 32, "head_width": 16},
@@ -197,12 +198,51 @@ def test_the_command(config, tmp_path):
     assert done.returncode == 0, done.stderr
     before = card(folder)
     done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == cgc.Code.USAGE and "force to replace" in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == cgc.Code.USAGE and "force (--force)" in done.stderr and "Traceback" not in done.stderr
     done = subprocess.run([*command, "--force", "--seed", "5"], capture_output=True, text=True)
     assert done.returncode == 0 and card(folder)["identity"] != before["identity"]
     assert [each.name for each in tmp_path.iterdir()] == ["clip"]
     done = subprocess.run([*CGC, "export", folder, "--hf", tmp_path, "--ema"], capture_output=True, text=True)
     assert done.returncode == 2 and "--ema is for --openclip" in done.stderr
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_what_appears_during_an_export_is_kept(tmp_path, replace):
+    folder = tmp_path / "made" / "clip"
+    with pytest.raises(cgc.UsageError, match="exists; give another name"), _folder.writing(folder, replace):
+        folder.mkdir()
+        (folder / "own").touch()
+    assert [path.name for path in (tmp_path / "made").rglob("*")] == ["clip", "own"]
+
+
+def test_a_model_folder_is_replaced_as_a_whole(tmp_path):
+    folder, link = tmp_path / "clip", tmp_path / "link"
+    folder.mkdir()
+    (folder / "model.json").touch()
+    link.symlink_to(folder)
+    with pytest.raises(OSError), _folder.writing(folder, True) as (scratch, _):
+        scratch.rmdir()
+    assert (folder / "model.json").is_file()
+    with _folder.writing(link, True) as (scratch, _):
+        (scratch / "new").touch()
+    assert [path.name for path in folder.iterdir()] == ["new"] and link.is_symlink()
+    assert {path.name for path in tmp_path.iterdir()} == {"clip", "link"}
+
+
+def test_an_export_that_is_ended_leaves_nothing(tmp_path):
+    program = ("import pathlib, sys, time\nfrom cgc import _folder\nwith _folder.writing(pathlib.Path(sys.argv[1]), False):\n"
+               "    print('writing', flush=True); time.sleep(600)")
+    for number, left in ((signal.SIGTERM, 0), (signal.SIGHUP, 0), (signal.SIGKILL, 1)):
+        with subprocess.Popen([sys.executable, "-c", program, tmp_path / "made" / "clip"], stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            with pytest.raises(KeyError), _folder.writing(tmp_path / "made" / "clip", False):
+                assert len(list((tmp_path / "made").iterdir())) == 2  # Neither removes the other's.
+                raise KeyError
+            process.send_signal(number)
+        assert len(list(tmp_path.rglob(".clip.*"))) == left and (tmp_path / "made").exists() == left
+    with _folder.writing(tmp_path / "made" / "clip", False):
+        pass
+    assert [path.name for path in (tmp_path / "made").iterdir()] == ["clip"]
 
 
 def texts(count):
