@@ -64,10 +64,11 @@ def _define_resize() -> Any:
 
 
 def compile_towers(model: torch.nn.Module, towers: Sequence[Tower], batch: int | Sequence[int], precision: str, target: str,
-                   options: Sequence[str], scratch: Path, missing: Collection[str] = ()) -> tuple[int, dict[str, torch.Tensor]]:
+                   options: Sequence[str], scratch: Path, source: object = "the model",
+                   missing: Collection[str] = ()) -> tuple[int, dict[str, torch.Tensor]]:
     """Compiles the towers into the plan of the folder. Returns the number of elements of a vector, and the weights that the
-    towers read. UsageError for a tower that gives no vectors, InvalidFileError if it reads weights that are in `missing` or
-    not finite."""
+    towers read. UsageError for a tower that gives no vectors, InvalidFileError, which names `source`, if it reads weights that
+    are in `missing` or not finite."""
     batches = _compile.batches_of(batch)
     options = [*options, "--target", target, "--quiet", *([] if precision == "fp32" else ["--precision", precision])]
     plan, size = scratch / _folder.PLAN, 0
@@ -84,9 +85,9 @@ def compile_towers(model: torch.nn.Module, towers: Sequence[Tower], batch: int |
             weights.update(_weights_of(model, program))
             programs.append(_export.save(program, Path(name, f"{tower.entry}.pt2")))
         if absent := sorted((weights.keys() | {"logit_scale", "logit_bias"}) & set(missing)):  # The card has these.
-            raise InvalidFileError(f"the weights have no {' and no '.join(absent[:2])}{f' and {len(absent) - 2} more' * (len(absent) > 2)}, "
-                                   "which the model reads; give the weights of this model")
-        _checkpoint.check_finite("the weights", weights)
+            raise InvalidFileError(f"{source}: weights that the model reads are missing or of another shape: {absent[0]}"
+                                   f"{f' and {len(absent) - 1} more' * (len(absent) > 1)}; give the weights of this model")
+        _checkpoint.check_finite(source, weights)
         digests = [_cache.digest(program) for program in programs]
         entry = ["--entry", towers[0].entry] if len(towers) == 1 else []
         key = None
@@ -110,7 +111,8 @@ def _size_of(module: torch.nn.Module, tower: Tower) -> int:
                 vectors = module(**{name: value[:1] for name, value in example.items()})
         except Exception as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
-            raise UsageError(f"torch cannot run {tower.entry} of the model for {shapes}: {type(error).__name__}: {reason}") from error
+            hint = "; for shorter texts, set model_max_length in its tokenizer_config.json" if "mask" in example else ""
+            raise UsageError(f"torch cannot run {tower.entry} of the model for {shapes}: {type(error).__name__}: {reason}{hint}") from error
         if not isinstance(vectors, torch.Tensor) or vectors.dim() != 2:
             what = list(vectors.shape) if isinstance(vectors, torch.Tensor) else type(vectors).__name__
             raise UsageError(f"{tower.entry} of the model gives {what} for {shapes}, and a model folder takes one that gives a "

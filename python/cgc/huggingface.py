@@ -47,8 +47,9 @@ def export(folder: str | os.PathLike[str], path: str | os.PathLike[str], *, batc
         config = _settings(path / "config.json")
         try:
             model, loaded = transformers.AutoModel.from_pretrained(path, local_files_only=True, dtype=torch.float32,
-                                                                   output_loading_info=True)
+                                                                   output_loading_info=True, ignore_mismatched_sizes=True)
             model.eval()
+            missing = [*loaded["missing_keys"], *(key for key, *_ in loaded["mismatched_keys"])]
         except Exception as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0][:500]
             raise InvalidFileError(f"{path}: transformers cannot load it: {reason}") from error
@@ -62,7 +63,7 @@ def export(folder: str | os.PathLike[str], path: str | os.PathLike[str], *, batc
             pool, most = _sentence_transformer(path)
             pooling = pool.__name__.strip("_")
             towers = [_texts(transformers, path, scratch, model, lengths, pool, most)]
-        size, read = compile_towers(model, towers, batch, precision, target, options, scratch, loaded["missing_keys"])
+        size, read = compile_towers(model, towers, batch, precision, target, options, scratch, path, missing)
         name = path.resolve().name
         architecture = {"config": _without_origin(config), "pooling": pooling}
         complete(_folder.card_of(scratch, model, read, name, architecture=architecture, precision=precision,
@@ -126,7 +127,8 @@ def _transform(path: Path) -> dict[str, Any]:
     size, crop = given.get("size"), given.get("crop_size") if given.get("do_center_crop") else None
     resample = given.get("resample", 3)
     if not (given.get("do_resize", True) and given.get("do_rescale", True) and given.get("do_normalize", True)) \
-            or abs(given.get("rescale_factor", 1 / 255) * 255 - 1) > 1e-6 or resample not in _INTERPOLATIONS or not size:
+            or abs(given.get("rescale_factor", 1 / 255) * 255 - 1) > 1e-6 or resample not in _INTERPOLATIONS or not (
+                size and given.get("image_mean") and given.get("image_std")):
         raise UsageError(f"{path}: cgc resizes by bilinear or bicubic interpolation, divides by 255 and normalizes, and this model "
                          "asks for something else; preprocess with transformers and run the plan with cgc.Session")
     if isinstance(size, int):
@@ -158,18 +160,19 @@ def _texts(transformers: Any, path: Path, scratch: Path, model: Any, lengths: Se
            pool: Callable[[Any, Any], Any], most: int | None) -> Tower:
     """An encoder of texts, with its pooling, and the most tokens that it was trained with."""
     import torch
-    if getattr(model.config, "is_encoder_decoder", False):
+    if hasattr(model, "encoder") and hasattr(model, "decoder"):
         raise UsageError(f"{path}: {type(model).__name__} has a decoder, and cgc takes encoders of texts without one")
     tokenizer = _auto_tokenizer(transformers, path, model.config)
     known = (most, tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None))
-    most = min(each for each in known if each)
+    most = min(each for each in known if each and each > 0)  # XLNet's is -1.
     if most > _MOST_TOKENS:
         raise UsageError(f"{path} does not say how many tokens a text may have; set model_max_length in its tokenizer_config.json")
     lengths = sorted(set(lengths or [*(2 ** power for power in range(4, _MOST_TOKENS.bit_length()) if 2 ** power < most), most]))
     if lengths[0] < 2 or lengths[-1] > most:
         raise UsageError(f"the lengths {', '.join(map(str, lengths))} are not all from 2 to {most}, the most of the model")
     _tokenizer.write_transformers(tokenizer, lengths[-1], scratch / _folder.TOKENIZER, lengths)
-    examples, word = [], int(tokenizer.pad_token_id == 0)  # Padding has no position in RoBERTa.
+    # Padding has no position in RoBERTa.
+    examples, word = [], min({0, 1, 2} - {tokenizer.pad_token_id, getattr(model.config, "pad_token_id", None)})
     for length in lengths:
         mask = torch.ones(2, length, dtype=torch.int64)
         mask[1, length // 2:] = 0

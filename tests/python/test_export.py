@@ -342,6 +342,124 @@ def test_an_encoder_of_texts_is_pooled_as_its_modules_say(fast, tmp_path, poolin
         cgc.huggingface.export(tmp_path / "dense", source)
 
 
+SIZES = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48}
+PIXELS = {"do_normalize": True, "do_rescale": True, "do_resize": True, "image_mean": [.5, .4, .3], "image_std": [.2, .3, .4], "resample": 3,
+          "size": {"height": 32, "width": 32}}
+
+
+def save(model, folder, fast=None, **tokenizer):
+    """A folder of transformers, with a tokenizer that has these attributes."""
+    model.save_pretrained(folder)
+    if fast is None:
+        (folder / "preprocessor_config.json").write_text(json.dumps(PIXELS))
+        return folder
+    made = transformers.AutoTokenizer.from_pretrained(fast)
+    for name, value in tokenizer.items():
+        setattr(made, name, value)
+    made.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def bert(fast, tmp_path):
+    torch.manual_seed(0)
+    return save(transformers.BertModel(transformers.BertConfig(vocab_size=800, max_position_embeddings=64, **SIZES)), tmp_path / "bert", fast)
+
+
+means = pytest.mark.filterwarnings("ignore:.*its vectors are means over tokens")
+
+
+@means
+@pytest.mark.parametrize("change, message", [
+    (lambda weights: {f"foo.{name}": value for name, value in weights.items()}, r"are missing or of another shape: embeddings\S+ and 20 more"),
+    (lambda weights: {name: value for name, value in weights.items() if "intermediate.dense.bias" not in name},
+     "missing or of another shape: encoder.layer.0.intermediate.dense.bias; give"),
+    (lambda weights: {**weights, "embeddings.word_embeddings.weight": torch.zeros(800, 16)}, "of another shape: embeddings.word_embeddings.weight"),
+    (lambda weights: {**weights, "embeddings.LayerNorm.bias": torch.full((32,), torch.nan)}, "embeddings.LayerNorm.bias has elements that are NaN")])
+def test_weights_that_a_model_of_transformers_lacks_are_not_made(bert, tmp_path, change, message):
+    from safetensors.torch import load_file, save_file
+    save_file(change(load_file(bert / "model.safetensors")), bert / "model.safetensors", {"format": "pt"})
+    with pytest.raises(cgc.InvalidFileError, match=message):
+        cgc.huggingface.export(tmp_path / "folder", bert, batch=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["bert"]
+
+
+@means
+def test_weights_that_no_tower_reads_do_not_count(bert, tmp_path):
+    from safetensors.torch import load_file, save_file
+    weights = load_file(bert / "model.safetensors")
+    identities = []
+    for number in range(3):
+        without = {name: value for name, value in weights.items() if number == 0 or not name.startswith("pooler.")}
+        save_file(without, bert / "model.safetensors", {"format": "pt"})
+        torch.manual_seed(number)
+        identities.append(card(cgc.huggingface.export(tmp_path / str(number), bert, batch=1))["identity"])
+    assert len({*identities}) == 1
+
+
+BAD_SETTINGS = {
+    "modules.json": [({"a": 1}, "is no list of modules"), ([], "its modules are none"), ([{"type": 3, "path": ""}], "is no list of modules"),
+                     ([{"type": "x.Transformer", "path": ""}], "its modules are Transformer, and cgc runs")],
+    "config.json": [([1], "holds list, not an object")],
+    "tokenizer_config.json": [({"model_max_length": 10 ** 30, "tokenizer_class": "PreTrainedTokenizerFast"}, "has no token that pads")],
+    "sentence_bert_config.json": [([], "holds list"), ({"max_seq_length": "9"}, "max_seq_length is '9'"), ({"do_lower_case": True}, "do_lower_case is set")],
+    "1_Pooling/config.json": [({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True}, "and this model pooling_mode_mean_tokens, "),
+                              ({"pooling_mode": "lasttoken"}, "and this model pooling_mode_lasttoken"), ({}, "and this model pooling_mode_None")],
+    "preprocessor_config.json": [({**PIXELS, "image_mean": None}, "asks for something else"), ({**PIXELS, "size": [3]}, "has a value that no processor"),
+                                 ({**PIXELS, "size": {"height": 3}}, "has a value that no"), ({**PIXELS, "rescale_factor": "x"}, "has a value that no"),
+                                 ({**PIXELS, "rescale_factor": 1 / 127.5}, "asks for something else"), ([], "holds list, not an object")],
+}
+
+
+@pytest.mark.parametrize("name, content, message", [(name, *each) for name, given in BAD_SETTINGS.items() for each in given])
+def test_settings_of_transformers_that_do_not_fit_are_refused(bert, tmp_path, name, content, message):
+    (bert / "1_Pooling").mkdir()
+    for file, own in (("modules.json", [{"path": "", "type": "x.Transformer"}, {"path": "1_Pooling", "type": "x.Pooling"}]),
+                      ("1_Pooling/config.json", {"pooling_mode": "cls"}), (name, content)):
+        (bert / file).write_text(json.dumps(own))
+    with pytest.raises(cgc.Error, match=message):
+        cgc.huggingface.export(tmp_path / "folder", bert, batch=1)
+    (bert / name).write_bytes(b"\xff")
+    with pytest.raises(cgc.Error):
+        cgc.huggingface.export(tmp_path / "folder", bert, batch=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["bert"]
+
+
+@means
+def test_lengths_that_a_model_of_texts_cannot_take(fast, tmp_path):
+    # Positions of RoBERTa begin behind the padding.
+    config = transformers.RobertaConfig(vocab_size=800, max_position_embeddings=42, pad_token_id=1, **SIZES)
+    roberta = save(transformers.RobertaModel(config), tmp_path / "roberta", fast, model_max_length=10 ** 30)
+    with pytest.raises(cgc.UsageError, match=r"cannot run encode_text of the model for text \[1, 42\].*set model_max_length"):
+        cgc.huggingface.export(tmp_path / "folder", roberta, batch=1)
+    small = transformers.T5Config(vocab_size=800, d_model=32, d_kv=16, d_ff=48, num_layers=1, num_heads=2)
+    with pytest.raises(cgc.UsageError, match="T5Model has a decoder"):
+        cgc.huggingface.export(tmp_path / "folder", save(transformers.T5EncoderModel(small), tmp_path / "t5", fast), batch=1)
+    config = transformers.BertConfig(vocab_size=50, max_position_embeddings=64, **SIZES)
+    with pytest.raises(cgc.UsageError, match=r"the tokenizer has \d+ ids, and the model 50"):
+        cgc.huggingface.export(tmp_path / "folder", save(transformers.BertModel(config), tmp_path / "bert", fast), batch=1)
+    config = transformers.XLNetConfig(vocab_size=800, d_model=32, n_layer=1, n_head=2, d_inner=48)  # It has no positions to run out of.
+    with pytest.raises(cgc.UsageError, match="does not say how many tokens"):
+        cgc.huggingface.export(tmp_path / "folder", save(transformers.XLNetModel(config), tmp_path / "xlnet", fast, model_max_length=10 ** 30))
+
+
+@pytest.mark.parametrize("model", [
+    lambda: transformers.ResNetModel(transformers.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1])),
+    lambda: transformers.ViTMSNModel(transformers.ViTMSNConfig(image_size=32, patch_size=16, **SIZES))],
+    ids=["pooled to [n, size, 1, 1]", "without a pooled output"])
+def test_outputs_of_encoders_of_pictures(tmp_path, plans, model):
+    torch.manual_seed(0)
+    own = model().eval()
+    source = save(own, tmp_path / "model")
+    (source / "preprocessor_config.json").write_text(json.dumps({**PIXELS, "size": 32}))
+    pictures = sorted((plans / "pictures").iterdir())
+    with cgc.load(cgc.huggingface.export(tmp_path / "folder", source, batch=(1, 4)), executor="reference") as loaded, torch.no_grad():
+        output = own(torch.from_numpy(loaded.preprocess(pictures).pixels))
+        want = output.pooler_output.flatten(1) if "pooler_output" in output else output.last_hidden_state[:, 0]
+        assert loaded.size == want.shape[1]
+        assert distance(loaded.encode_image(pictures, normalize=False), want.numpy()) < 1e-5
+
+
 def pixels_of_transformers(source, pictures):
     """What its processor on Pillow makes of pictures."""
     from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
