@@ -154,7 +154,11 @@ class Model:
     def encode_text(self, texts: str | Sequence[str], *, normalize: bool = True, errors: str = "raise") -> Vectors:
         """The vectors of one text or of any number, float32 [n, size]. `normalize` and `errors` are those of encode_image()."""
         entry, tokenize = self._entry("encode_text"), self.tokenize
-        texts = [texts] if isinstance(texts, str) else list(texts)
+        if isinstance(texts, (str, bytes)):
+            texts = [texts]
+        elif not isinstance(texts, Iterable):
+            raise UsageError(f"texts is of type {type(texts).__name__}; give a str, or a list of them")
+        texts = list(texts)
         failed = {index: why for index, text in enumerate(texts) if (why := tokenize.why_not(text))}
         good = numpy.array([index for index in range(len(texts)) if index not in failed], numpy.int64)
         result = numpy.empty((len(texts), self.size), numpy.float32)
@@ -165,6 +169,9 @@ class Model:
     def _finished(self, kind: str, rows: numpy.ndarray, failed: dict[int, str], errors: str) -> Vectors:
         if errors not in ("raise", "return"):
             raise UsageError(f"errors is {errors!r}; give 'raise' or 'return'")
+        for index in numpy.flatnonzero(~numpy.isfinite(rows).all(axis=1)).tolist():
+            failed.setdefault(index, "has a vector that is not finite; if the model has precision fp16, export it with bf16 or fp32")
+        failed = dict(sorted(failed.items()))
         rows[list(failed)] = numpy.nan
         vectors = _vectors(rows, self.identity, failed)
         if failed and errors == "raise":
@@ -180,8 +187,11 @@ class Model:
             if identity != self.identity:
                 raise UsageError(f"the vectors are of the model {identity or 'of no identity'}, and this one is {self.identity}; "
                                  "encode both sides with one model")
-        left, right = (_normalized(numpy.atleast_2d(numpy.asarray(vectors, numpy.float32))) for vectors in (left, right))
-        return left @ right.T
+        left, right = (numpy.atleast_2d(numpy.asarray(vectors, numpy.float32)) for vectors in (left, right))
+        for vectors in (left, right):
+            if vectors.ndim != 2 or vectors.shape[1] != self.size:
+                raise UsageError(f"the vectors have the shape {list(vectors.shape)}; give [n, {self.size}]")
+        return _normalized(left) @ _normalized(right).T
 
     def close(self) -> None:
         """Closes the session. Later calls raise UsageError."""
@@ -208,7 +218,8 @@ class Model:
 
 
 def _normalized(rows: numpy.ndarray) -> numpy.ndarray:
-    return rows / numpy.maximum(numpy.linalg.norm(rows, axis=-1, keepdims=True), _LEAST_NORM)
+    with numpy.errstate(invalid="ignore"):  # _finished() sees what is not finite.
+        return rows / numpy.maximum(numpy.linalg.norm(rows, axis=-1, keepdims=True), _LEAST_NORM)
 
 
 def _is_one(pictures: Any) -> bool:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -229,7 +230,8 @@ class Preprocess:
             except MemoryError:
                 fail(index, OutOfMemoryError("does not fit into memory"))
             except Exception as error:  # Of Pillow, which raises many kinds.
-                fail(index, InvalidFileError(f"cannot be decoded by Pillow ({type(error).__name__}: {error})"))
+                cause = re.sub(r" <\S+ object at 0x\w+>", "", str(error))
+                fail(index, InvalidFileError(f"cannot be decoded by Pillow ({type(error).__name__}: {cause})"))
 
         if others:
             with ThreadPoolExecutor(min(threads, len(others))) as pool:
@@ -334,9 +336,14 @@ def _is_pil(source: Any) -> bool:
 def _prepare(source: Any) -> Any:
     """What the extension takes: a path as bytes, a file as uint8 [n], or uint8 [height, width, 3]."""
     if isinstance(source, (str, os.PathLike)):
-        path = os.fsencode(source)
+        try:
+            path = os.fsencode(source)
+        except UnicodeEncodeError as error:
+            raise InvalidFileError(f"has a path that no file has ({error.reason})") from None
         if b"\0" in path:
             raise InvalidFileError("has a path with a null byte")
+        if not os.path.isfile(path) and os.path.exists(path):  # Opening a FIFO would wait.
+            raise InvalidFileError("is no regular file")
         return path
     if isinstance(source, numpy.ndarray):
         if source.dtype != numpy.uint8 or source.ndim != 3 or source.shape[2] != 3:

@@ -4,7 +4,8 @@ tiny.cgplan, tiny_16.cgplan, other.cgplan: the module Tiny for cuda, without Lib
 with buckets of 1 and 4 rows, the same and 16, and the first with other weights. half.cgplan, bfloat.cgplan: in these
 precisions. host.cgplan: for cpu, which needs LibTorch, and model.pt its TorchScript. tiny.pt2: its image tower, exported.
 train.cgplan: a training step for cuda. expected.npz: inputs and outputs of Tiny.
-clip/: a model folder of CLIP, pictures/: pictures, and clip.npz: their vectors and those of TEXTS, by open_clip alone.
+clip/: a model folder of CLIP for cuda, clip_cpu/: for cpu, pictures/: pictures, and clip.npz: their vectors and those of
+TEXTS, by open_clip alone.
 """
 import json
 import sys
@@ -61,12 +62,13 @@ def make_pictures(folder):
 
 
 def make_clip(folder):
-    """The model folder of a small CLIP, and what open_clip computes."""
+    """The model folders of a small CLIP, and what open_clip computes."""
     config = folder / "small_clip.json"
     config.write_text(json.dumps({
         "embed_dim": 32, "vision_cfg": {"image_size": 32, "patch_size": 16, "layers": 2, "width": 64, "head_width": 32},
         "text_cfg": {"context_length": 77, "vocab_size": 49408, "layers": 1, "width": 64, "heads": 4}}))
     cgc.openclip.export(folder / "clip", str(config), batch=(1, 4), options=["--require-native"])
+    cgc.openclip.export(folder / "clip_cpu", str(config), batch=(1, 4), target="cpu")
     torch.manual_seed(0)
     open_clip.add_model_config(config)
     model = open_clip.create_model("small_clip").eval()

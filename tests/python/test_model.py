@@ -2,6 +2,7 @@
 import functools
 import io
 import json
+import os
 import pickle
 import shutil
 import sys
@@ -86,15 +87,63 @@ def test_a_bad_picture_is_an_error_of_its_own(clip, vectors, pictures, tmp_path)
         clip.encode_image(given, errors="skip")
 
 
+def test_the_index_of_a_bad_picture_of_many(clip, vectors, pictures):
+    given = pictures * 6
+    given[19] = given[40] = b""
+    got = clip.encode_image(given, errors="return")
+    assert sorted(got.errors) == [19, 40] and numpy.flatnonzero(numpy.isnan(got).any(axis=1)).tolist() == [19, 40]
+    good = [index for index in range(len(given)) if index not in got.errors]
+    assert distance(got[good], numpy.tile(vectors["images"], (6, 1))[good]) < LIMIT
+
+
+def test_a_vector_that_is_not_finite_is_an_error(clip, vectors, pictures, monkeypatch):
+    run = clip.session.run
+
+    def overflowing(entry, inputs):
+        features = numpy.array(run(entry, inputs))
+        features[1, 3], features[2, 0] = numpy.inf, numpy.nan
+        return features
+
+    monkeypatch.setattr(clip.session, "run", overflowing)
+    for got, want in ((clip.encode_image([*pictures[:3], b""], errors="return"), vectors["images"]),
+                      (clip.encode_text(list(vectors["words"]), errors="return", normalize=False), vectors["texts"])):
+        bad = [1, 2, 3] if want is vectors["images"] else [1, 2]
+        assert list(got.errors) == bad and all("not finite" in got.errors[index] for index in (1, 2))
+        assert numpy.isnan(got[bad]).all() and numpy.isfinite(numpy.delete(got, bad, axis=0)).all()
+    with pytest.raises(cgc.InputError, match="picture 1 has a vector that is not finite.* and 1 more"):
+        clip.encode_image(pictures[:3])
+
+
+def test_paths_that_no_file_can_have_and_a_fifo(clip, tmp_path):
+    os.mkfifo(tmp_path / "p.jpg")
+    got = clip.encode_image(["\ud800.jpg", tmp_path / "p.jpg", io.BytesIO(b"no picture")], errors="return")
+    assert "has a path that no file has" in got.errors[0] and got.errors[1] == "is no regular file"
+    assert "UnidentifiedImageError" in got.errors[2] and " at 0x" not in got.errors[2]
+
+
+def test_a_folder_for_cpu(plans, vectors, pictures):
+    pytest.importorskip("torch")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        with cgc.load(plans / "clip_cpu") as model:
+            assert sorted(model.session.entries) == ["encode_image", "encode_text"] and model.card.target == "cpu"
+            got = model.encode_image([*pictures, b""], errors="return")
+            assert distance(got[:-1], vectors["images"]) < LIMIT and list(got.errors) == [len(pictures)]
+            assert distance(model.encode_text(list(vectors["words"])), vectors["texts"]) < LIMIT
+
+
 def test_a_bad_text_is_an_error_of_its_own(clip, vectors):
-    given = ["a cat", None, "x" * 1_000_001, b"a cat"]
+    given = ["a cat", None, "x" * 1_000_001, b"a cat", str(vectors["words"][2])]
     got = clip.encode_text(given, errors="return")
-    assert distance(got[:1], vectors["texts"][:1]) < LIMIT and numpy.isnan(got[1:]).all()
+    assert distance(got[[0, 4]], vectors["texts"][[0, 2]]) < LIMIT and numpy.isnan(got[1:4]).all()
     assert "NoneType" in got.errors[1] and "1,000,001 characters" in got.errors[2] and "bytes" in got.errors[3]
     with pytest.raises(cgc.InputError, match="text 1 is NoneType"):
         clip.encode_text(given)
     with pytest.raises(cgc.UsageError, match="text 0 is int"):
         clip.tokenize([7])
+    for texts, message in ((None, "texts is of type NoneType; give a str"), (7, "texts is of type int"), (b"abc", "text 0 is bytes")):
+        with pytest.raises(cgc.UsageError, match=message):
+            clip.encode_text(texts)
 
 
 def test_vectors_carry_their_identity(clip, copy, pictures):
@@ -113,6 +162,12 @@ def test_vectors_carry_their_identity(clip, copy, pictures):
         foreign = other.encode_text(["a"])
     with pytest.raises(cgc.UsageError, match="of the model another, and this one is RANDOM-WEIGHTS"):
         clip.similarity(images, foreign)
+    with pytest.raises(cgc.UsageError, match="of the model another, and this one is RANDOM-WEIGHTS"):
+        clip.similarity(foreign, images)
+    for wrong in (numpy.zeros((2, 31)), numpy.zeros((1, 2, 32)), numpy.asarray(images)[:, :16]):
+        for given in ((images, wrong), (wrong, images)):
+            with pytest.raises(cgc.UsageError, match=r"the vectors have the shape .*; give \[n, 32\]"):
+                clip.similarity(*given)
     for combine in (lambda: numpy.concatenate([texts, foreign]), lambda: texts + foreign, lambda: images @ foreign.T,
                     lambda: numpy.add(texts, 1, out=foreign)):
         with pytest.raises(cgc.UsageError, match="of different models, RANDOM-WEIGHTS-.* and another"):

@@ -20,7 +20,7 @@ from pictures import KINDS, pictures
 OTHERS = [{"size": (224, 160)}, {"size": (160, 224), "interpolation": "bilinear"}, {"size": (96, 224), "resize_mode": "squash"},
           {"size": 224, "resize_mode": "longest"}, {"size": (160, 224), "resize_mode": "longest", "fill_color": 127},
           {"size": 64, "resize_mode": "longest", "interpolation": "bilinear", "fill_color": 255},
-          {"size": 32, "interpolation": "random"}]
+          {"size": 32, "interpolation": "random"}, {"size": (64, 96), "fill_color": 127}]
 
 
 def _change(rng, file, first, last):
@@ -141,3 +141,14 @@ def test_uint8_is_the_picture_before_normalization():
     assert bytes_.shape == (20, 224, 224, 3)
     numpy.testing.assert_array_equal((plain(batch).pixels * 255).round().astype(numpy.uint8).transpose(0, 2, 3, 1), bytes_)
     numpy.testing.assert_array_equal(plain(batch, dtype="uint8", layout="NCHW").pixels, bytes_.transpose(0, 3, 1, 2))
+
+
+def test_a_picture_of_pillow_has_a_limit_too():
+    image = Image.new("RGB", (5, 4))
+    file = io.BytesIO()
+    image.save(file, "PNG")
+    preprocess = cgc.Preprocess({"size": 8})
+    for source in (image, file.getvalue()):
+        (error,) = preprocess([source], max_pixels=19).errors
+        assert "has 5 x 4 pixels, more than the limit of 19" in str(error)
+        assert preprocess([source], max_pixels=20).errors == [None]

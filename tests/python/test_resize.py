@@ -8,6 +8,7 @@ import pytest
 import torch
 from PIL import Image
 from cgc import _towers
+from cgc import preprocess as preprocess_module
 
 #: Width and height: single pixels, extreme ratios, up- and downscaling, many times, and as large as the result.
 SIZES = [(1, 1), (2, 1), (1, 40), (300, 9), (9, 300), (31, 33), (32, 32), (24, 32), (48, 24), (70, 55), (97, 41), (41, 97), (79, 78),
@@ -90,6 +91,14 @@ def test_a_table_reads_nothing_but_its_picture(tmp_path):
             table[:, :3], table[:, 3:11] = (at, 0, 0), at
             got = session.run(session_entry(session), [pixels, table])
             numpy.testing.assert_array_equal(got[:, :, 0, 0], values[:, [0, 100, 200]].T)
+
+
+def test_a_picture_that_failed_is_zeros(monkeypatch):
+    monkeypatch.setattr(preprocess_module, "new_numpy", lambda shape, dtype, _: numpy.ones(shape, dtype))
+    whole = jpeg(60, 50, 0)
+    given = cgc.Preprocess({"size": 8}).pack([whole, whole[:len(whole) // 2], b"", whole], 3 * 20 * 20, 15)
+    assert list(given.reasons) == [1, 2] and not given.pixels[1:3].any() and not given.table[1:3].any()
+    assert given.pixels[3].any() and given.table[3].any()
 
 
 def test_what_does_not_fit_is_refused():
