@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ._errors import Error
+from ._errors import Error, UsageError
+
+#: What errors advise in the words of Python, and the options of the commands.
+_OPTIONS = {'executor="reference"': "--executor reference", 'target="cpu"': "--target cpu of cgc export"}
 
 
 def run(command: str, arguments: Sequence[str]) -> int:
@@ -20,7 +23,10 @@ def run(command: str, arguments: Sequence[str]) -> int:
     try:
         return COMMANDS[command](arguments)
     except Error as error:
-        print(f"cgc {command}: {error}", file=sys.stderr)
+        message = str(error)
+        for python, option in _OPTIONS.items():
+            message = message.replace(python, option)
+        print(f"cgc {command}: {message}", file=sys.stderr)
         return int(error.code)
     except OSError as error:  # Of the files of the caller.
         print(f"cgc {command}: {f'{error.filename}: ' if error.filename else ''}{error.strerror or error}", file=sys.stderr)
@@ -50,9 +56,12 @@ def _export(arguments: Sequence[str]) -> int:
     parser.add_argument("--force", action="store_true", help="replace an existing model folder")
     given = vars(parser.parse_args(arguments))
     try:
-        given["batch"] = [int(each) for each in given["batch"].split(",")]
-    except ValueError:
-        parser.error(f"--batch {given['batch']}: give numbers, such as 1,8,64")
+        batches = [_number(1, 1 << 30)(each) for each in given["batch"].split(",")]
+    except (ValueError, argparse.ArgumentTypeError):
+        batches = []
+    if not batches or len({*batches}) < len(batches):
+        parser.error(f"--batch {given['batch']}: give different numbers from 1 to {1 << 30}, such as 1,8,64")
+    given["batch"] = batches
     folder, name, path = (given.pop(each) for each in ("folder", "openclip", "hf"))
     if path is None:
         openclip.export(folder, name, **given)
@@ -70,39 +79,40 @@ def _embed(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser("cgc embed", description="Writes vectors of pictures or texts as Parquet. A second run resumes "
                                      "after the inputs that are done.")
     sources = parser.add_mutually_exclusive_group(required=True)
-    sources.add_argument("--images", nargs="+", type=Path, metavar="PATH", help="folders of pictures, or tar files of them")
+    sources.add_argument("--images", nargs="+", action="extend", type=Path, metavar="PATH", help="folders of pictures, or tar files of them")
     sources.add_argument("--texts", type=Path, metavar="FILE", help="a text for each line")
     parser.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="what cgc export wrote")
-    parser.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="where part-*.parquet go: key, vector, error")
-    parser.add_argument("--max-errors", type=int, default=0, metavar="N",
+    parser.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="where part-*.parquet go: key, vector, error, version")
+    parser.add_argument("--max-errors", type=_number(0, sys.maxsize), default=0, metavar="N",
                         help="inputs without a vector, above which the exit status is 1 [%(default)s]")
     parser.add_argument("--ray", metavar="auto|ADDRESS", help="use the machines of a Ray cluster: that of an address, or the one that "
                         "runs here, or a new one of this machine")
     _add_session_options(parser)
     parser.add_argument("--no-normalize", action="store_true", help="do not divide vectors by their norm")
     given = parser.parse_args(arguments)
+    if given.ray == "":
+        parser.error("--ray is empty; give auto, or the address of a cluster")
     kind, inputs = ("text", _embed.texts_of(given.texts)) if given.texts else ("image", _embed.pictures_of(given.images))
     with contextlib.ExitStack() as stack:
         model = None if given.ray else stack.enter_context(_session.load(given.model, **_session_options(given)))
         card = model.card if model else _folder.read(given.model)
         parts = _embed.Parts(given.out, card, kind, not given.no_normalize)
-        before, begin = len(parts.done), time.monotonic()
+        begin = time.monotonic()
         progress = stack.enter_context(_progress(f"{kind}s", parts))
         if model:
             encode = getattr(model, f"encode_{kind}")
             keys = _embed.embed(inputs, lambda some: encode(some, normalize=not given.no_normalize, errors="return"), parts, progress)
         else:
             from . import ray
-            inputs = ((key, os.path.abspath(value) if kind == "image" and isinstance(value, str) else value) for key, value in inputs)
             keys = ray.embed(inputs, parts, os.path.abspath(given.model), kind, not given.no_normalize, given.ray,
                              _session_options(given), progress)
-    seconds, new = time.monotonic() - begin, len(parts.done) - before
+    seconds = time.monotonic() - begin
     failed = len(keys & parts.failed)
-    print(f"{given.out}: {len(keys)} inputs, {len(keys) - failed} vectors, {failed} errors; {new} of them now, "
-          f"{new / seconds:.0f} a second; model {card.identity}")
+    print(f"{given.out}: {len(keys)} inputs, {len(keys) - failed} vectors, {failed} errors; {parts.added} of them now, "
+          f"{parts.added / seconds:.0f} a second; model {card.identity}")
     if failed > given.max_errors:
-        print(f"cgc embed: {failed} inputs have no vector, and --max-errors is {given.max_errors}; the column error says why",
-              file=sys.stderr)
+        print(f"cgc embed: {failed} inputs have no vector, and --max-errors is {given.max_errors}; the column error says "
+              "why, and another run tries those again that have changed", file=sys.stderr)
         return int(Error.code)
     return 0
 
@@ -115,21 +125,35 @@ def _search(arguments: Sequence[str]) -> int:
     parser.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="what cgc export wrote")
     parser.add_argument("--index", type=Path, metavar="FOLDER", help="where the vectors are kept [one in ~/.cache/cgc/search]")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on [%(default)s]")
-    parser.add_argument("--port", type=int, default=8765, help="0 is a free one [%(default)s]")
+    parser.add_argument("--port", type=_number(0, 65535), default=8765, help="0 is a free one [%(default)s]")
     parser.add_argument("--no-browser", action="store_true", help="print the address, and open no page")
     _add_session_options(parser)
     given = parser.parse_args(arguments)
+    if given.folder.is_file():
+        raise UsageError(f"{given.folder} is a file; give a folder of pictures")
+    pictures = _embed.pictures_of([given.folder])
     with _session.load(given.model, **_session_options(given)) as model:
         index = given.index or _search.index_folder(given.folder, model.identity)
         parts = _embed.Parts(index, model.card, "image")
         with _progress("pictures", parts) as progress:
-            _embed.embed(_embed.pictures_of([given.folder]), lambda some: model.encode_image(some, errors="return"), parts, progress)
-        if parts.failed:
-            print(f"cgc search: {len(parts.failed)} pictures cannot be read and are left out; the column error in {index} says why",
+            keys = _embed.embed(pictures, lambda some: model.encode_image(some, errors="return"), parts, progress, replaces=True)
+        if failed := len(keys & parts.failed):
+            print(f"cgc search: {failed} pictures cannot be read and are left out; the column error in {index} says why",
                   file=sys.stderr)
         parts.close()
         _search.serve(_search.Index(model, given.folder, parts), given.host, given.port, not given.no_browser)
     return 0
+
+
+def _number(least: int, most: int) -> Callable[[str], int]:
+    """The type of an argument."""
+    def number(text: str) -> int:
+        value = int(text)
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{value} is not from {least} to {most}")
+        return value
+
+    return number
 
 
 def _add_session_options(parser: argparse.ArgumentParser) -> None:

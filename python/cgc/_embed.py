@@ -1,23 +1,26 @@
 """`cgc embed`: vectors of all pictures of a folder or of tar shards, or of all texts of a file, as Parquet.
 
-The result is a folder of parts with the columns key, vector and error: for each input either a vector or an error. A part
-is written as a whole. Another run goes on behind the inputs that the parts have.
+The result is a folder of parts with the columns key, vector, error and version: for each input either a vector or an error.
+A part is written as a whole. Another run goes on behind the inputs that the parts have.
 """
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import itertools
+import lzma
 import os
 import re
 import tarfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from ._errors import InvalidFileError, UsageError
+from ._errors import Error, InvalidFileError, UsageError
 
 if TYPE_CHECKING:
     from ._model import Vectors
@@ -28,61 +31,95 @@ PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff")
 ROWS = 1024
 #: The keys of the schema's metadata. All parts of a folder have the same values.
 FORMAT, IDENTITY, MODEL, KIND, NORMALIZED = "cgc.format", "cgc.identity", "cgc.model", "cgc.kind", "cgc.normalized"
-#: Hashes of the texts of a part, as hexadecimal digits.
-_TEXTS, _HASH_BYTES = "cgc.texts", 8
+#: The value of FORMAT.
+VERSION = "2"
 
-#: A key, and a picture or a text; bytes in place of a text that is no UTF-8.
+#: A key, and a picture (a Path, or the bytes of a file) or a text; bytes in place of a text that is no UTF-8.
 Input = tuple[str, Any]
+#: An input and its version (version_of).
+Versioned = tuple[str, Any, int]
 
 
 def pictures_of(sources: Sequence[Path]) -> Iterator[Input]:
-    """The pictures of folders, in the order of their names, and the members of tar files. UsageError for none. With several
-    sources, a key begins with its own."""
+    """The pictures of folders, in the order of their names, and the members of tar files. With several sources, a key begins
+    with its own. All are looked at before the first picture: UsageError for one without pictures."""
     for source in sources:
-        before = "" if len(sources) == 1 else f"{printable(source)}/"
-        if source.is_dir():
-            found = False
-            for folder, folders, names in os.walk(source):
-                folders.sort()
-                for name in sorted(names):
-                    if name.lower().endswith(PICTURES):
-                        found = True
-                        path = os.path.join(folder, name)
-                        yield before + printable(os.path.relpath(path, source)), path
-            if not found:
-                raise UsageError(f"{source} has no pictures; their names end in {', '.join(PICTURES)}")
-        elif source.suffix == ".tar":
-            for name, content in _members(source):
-                yield before + name, content
-        else:
-            raise UsageError(f"{source} is neither a folder nor a .tar file; give pictures in one of these")
+        if next(_pictures_in(source), None) is None:
+            raise UsageError(f"{source} has no pictures; their names end in {', '.join(PICTURES)}")
+    return ((key if len(sources) == 1 else f"{printable(source)}/{key}", value)
+            for source in sources for key, value in _pictures_in(source))
+
+
+def _pictures_in(source: Path) -> Iterator[Input]:
+    if not source.exists():
+        raise InvalidFileError(f"{source} does not exist; give a folder of pictures, or a .tar file of them")
+    if source.is_dir():
+        return _files(source)
+    if source.suffix == ".tar":
+        return _members(source)
+    raise UsageError(f"{source} is neither a folder nor a .tar file; give pictures in one of these")
+
+
+def _files(source: Path) -> Iterator[Input]:
+    def fail(error: OSError) -> None:
+        raise InvalidFileError(f"{error.filename} cannot be listed ({error.strerror}); let this user read it, or move it away")
+
+    for folder, folders, names in os.walk(source, onerror=fail):
+        folders.sort()
+        for name in sorted(names):
+            if name.lower().endswith(PICTURES):
+                path = Path(folder, name)
+                yield printable(path.relative_to(source)), path
 
 
 def _members(shard: Path) -> Iterator[Input]:
     try:
         with tarfile.open(shard) as archive:
             for member in archive:
-                if member.isfile() and member.name.lower().endswith(PICTURES):
-                    file = archive.extractfile(member)
-                    assert file is not None
-                    yield printable(member.name), file.read()
-    except (tarfile.TarError, EOFError, OSError) as error:
+                if not member.isdir() and member.name.lower().endswith(PICTURES):
+                    yield printable(member.name), _content(archive, member)
+            # tarfile takes a header that is damaged for the end, which is a block of zeros, and so is what follows it.
+            assert archive.fileobj is not None
+            archive.fileobj.seek(archive.offset)
+            end = archive.fileobj.read(128 * tarfile.BLOCKSIZE)
+            if len(end) < tarfile.BLOCKSIZE or any(end):
+                raise tarfile.TarError(f"at byte {archive.offset} there is neither a member nor the end")
+    except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
         raise InvalidFileError(f"{shard} is no tar file, or is damaged ({error}); copy it again") from error
 
 
+def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    """The bytes of a member, or of the one that it links to; no bytes for one that has none."""
+    try:
+        file = archive.extractfile(member)
+    except (KeyError, RecursionError):  # The target of a link is missing, or the link itself.
+        return b""
+    return file.read() if file else b""
+
+
 def texts_of(source: Path) -> Iterator[Input]:
-    """The lines of a file of UTF-8, by their numbers from 1. A line of other bytes is given as those."""
-    with open(source, "rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                yield str(number), line.rstrip(b"\r\n").decode()
-            except UnicodeDecodeError:
-                yield str(number), line
+    """The lines of a file of UTF-8, by their numbers from 1. A line of other bytes is given as those. UsageError for no line."""
+    try:
+        lines = iter(open(source, "rb"))
+        first = next(lines, None)
+    except OSError as error:
+        raise InvalidFileError(f"{source}: {error.strerror}; give a file with a text for each line") from None
+    if first is None:
+        raise UsageError(f"{source} is empty; give a file with a text for each line")
+    return map(_text, enumerate(itertools.chain([first], lines), 1))
+
+
+def _text(numbered: tuple[int, bytes]) -> Input:
+    number, line = numbered
+    try:
+        return str(number), line.rstrip(b"\r\n").decode()
+    except UnicodeDecodeError:
+        return str(number), line
 
 
 def printable(name: str | Path) -> str:
-    """A name of a file in UTF-8: bytes that are none as \\xHH."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+    """A name of a file in UTF-8: bytes that are none as \\xHH, and a backslash that would begin such four characters too."""
+    return re.sub(rb"\\(?=x[0-9a-f]{2})", rb"\\x5c", os.fsencode(name)).decode("utf-8", "backslashreplace")
 
 
 class Parts:
@@ -94,12 +131,14 @@ class Parts:
         self._arrow, self._parquet = _import_arrow()
         self.folder, self._size = folder, card.size
         arrow = self._arrow
-        self._metadata = {FORMAT: "1", IDENTITY: card.identity, KIND: kind, NORMALIZED: str(normalized).lower()}
+        self._metadata = {FORMAT: VERSION, IDENTITY: card.identity, KIND: kind, NORMALIZED: str(normalized).lower()}
         self._schema = arrow.schema([("key", arrow.string()), ("vector", arrow.list_(arrow.float32(), card.size)),
-                                     ("error", arrow.string())], {**self._metadata, MODEL: card.name})
-        self.done: set[str] = set()
+                                     ("error", arrow.string()), ("version", arrow.uint64())],
+                                    {**self._metadata, MODEL: card.name})
+        self.done: dict[str, int] = {}  #: The versions of the inputs that have a row, by their keys.
         self.failed: set[str] = set()
-        self._hashes: dict[str, bytes] = {}  #: Of texts, by their keys.
+        self.added = 0  #: The rows that add() wrote.
+        self._latest: dict[str, int] = {}  #: Of keys with several rows, the number of the part whose row counts.
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = open(folder / ".lock", "w")
         try:
@@ -108,13 +147,10 @@ class Parts:
             raise UsageError(f"another process writes to {folder}; wait for it, or give another folder for the parts") from None
         self._next = 0
         for path in self.paths():
-            hashes = self._check(path)
-            table = self._read(path, ["key", "error"])
-            keys = table["key"].to_pylist()
-            self.done.update(keys)
-            self.failed.update(key for key, error in zip(keys, table["error"].to_pylist()) if error is not None)
-            self._hashes.update((key, hashes[at:at + _HASH_BYTES]) for key, at in zip(keys, range(0, len(hashes), _HASH_BYTES)))
-            self._next = int(path.stem.removeprefix("part-")) + 1
+            self._check(path)
+            self._next = _number(path)
+            table = self._read(path, ["key", "version", "error"])
+            self._count(*(table[name].to_pylist() for name in ("key", "version", "error")))
 
     def close(self) -> None:
         """Lets another process write to the folder."""
@@ -130,53 +166,73 @@ class Parts:
         except (OSError, self._arrow.ArrowException) as error:
             raise InvalidFileError(f"{path} is damaged ({error}); remove it, and run again") from error
 
-    def _check(self, path: Path) -> bytes:
-        """Refuses a part of another run. Returns the hashes of its texts."""
+    def _check(self, path: Path) -> None:
+        """Refuses a part of another run."""
         schema = self._read(path)
-        metadata = schema.metadata or {}
         for name, wanted in self._metadata.items():
-            found = metadata.get(name.encode(), b"").decode()
+            found = (schema.metadata or {}).get(name.encode(), b"").decode(errors="replace")
             if found != wanted:
                 raise UsageError(f"{path} has vectors with {name} {found or 'missing'}, and those of this run have {wanted}; give "
                                  "another folder for the parts")
         if not schema.equals(self._schema):
-            raise UsageError(f"{path} has other columns than key, vector and error; give another folder for the parts")
-        try:
-            return bytes.fromhex(metadata.get(_TEXTS.encode(), b"").decode())
-        except ValueError as error:
-            raise InvalidFileError(f"{path} is damaged ({error}); remove it, and run again") from error
+            raise UsageError(f"{path} has other columns than {', '.join(self._schema.names)}; give another folder for the parts")
 
-    def check_same(self, key: str, value: Any) -> None:
-        """UsageError for a text that is not the one whose vector the parts have."""
-        if key in self._hashes and self._hashes[key] != _hash(value):
-            raise UsageError(f"line {key} has changed since {self.folder} got its vector; give another folder for the parts")
+    def _count(self, keys: list[str], versions: list[int], errors: list[str | None]) -> None:
+        """Takes the rows of the part of number `_next`, which count from now on."""
+        self._latest.update((key, self._next) for key in keys if key in self.done)
+        self.done.update(zip(keys, versions))
+        self.failed.difference_update(keys)
+        self.failed.update(key for key, error in zip(keys, errors) if error is not None)
+        self._next += 1
 
-    def add(self, some: list[Input], vectors: numpy.ndarray, errors: Mapping[int, str]) -> None:
+    def has(self, key: str, version: int, replaces: bool) -> bool:
+        """Whether the parts have this version of an input. An input that has changed has none: one that failed is tried again,
+        and any with `replaces`. UsageError for others."""
+        if key not in self.done or self.done[key] == version:
+            return key in self.done
+        if not replaces and key not in self.failed:
+            name = f"line {key}" if self._metadata[KIND] == "text" else key
+            raise UsageError(f"{name} has changed since {self.folder} got its vector; give another folder for the parts")
+        return False
+
+    def add(self, some: Sequence[Versioned], vectors: numpy.ndarray, errors: Mapping[int, str]) -> None:
         """Writes a part as a whole. `errors` has those of the inputs without a vector, by their index."""
-        keys, reasons = [key for key, _ in some], [errors.get(index) for index in range(len(some))]
+        keys, versions = [key for key, _, _ in some], [version for _, _, version in some]
+        reasons = ["is no UTF-8" if isinstance(value, bytes) and self._metadata[KIND] == "text" else errors.get(index)
+                   for index, (_, value, _) in enumerate(some)]
         arrow = self._arrow
         is_null = arrow.array([reason is not None for reason in reasons])
         flat = arrow.array(numpy.ascontiguousarray(vectors, numpy.float32).reshape(-1))
-        table = arrow.table([arrow.array(keys, arrow.string()),
-                             arrow.FixedSizeListArray.from_arrays(flat, self._size, mask=is_null),
-                             arrow.array(reasons, arrow.string())], schema=self._schema)
-        if self._metadata[KIND] == "text":
-            hashes = b"".join(_hash(value) for _, value in some).hex()
-            table = table.replace_schema_metadata({**self._schema.metadata, _TEXTS: hashes})
-        path = self.folder / f"part-{self._next:06}.parquet"
+        self._write(self.folder / f"part-{self._next:06}.parquet", arrow.table(
+            [arrow.array(keys, arrow.string()), arrow.FixedSizeListArray.from_arrays(flat, self._size, mask=is_null),
+             arrow.array(reasons, arrow.string()), arrow.array(versions, arrow.uint64())], schema=self._schema))
+        self._count(keys, versions, reasons)
+        self.added += len(keys)
+
+    def _write(self, path: Path, table: Any) -> None:
         scratch = path.with_suffix(f".tmp.{os.getpid()}")
         try:
             self._parquet.write_table(table, scratch)
             os.replace(scratch, path)
+        except OSError as error:
+            raise Error(f"{path} cannot be written ({error.strerror or error}); the other parts are whole: make room there, and "
+                        "run again") from error
         finally:
-            scratch.unlink(missing_ok=True)
-        self._next += 1
-        self.done.update(keys)
-        self.failed.update(keys[index] for index in errors)
+            with contextlib.suppress(OSError):
+                scratch.unlink(missing_ok=True)
+
+    def drop_old(self) -> None:
+        """Leaves the row that counts alone of an input that has several."""
+        for path in self.paths() if self._latest else []:
+            table, number = self._read(path, self._schema.names), _number(path)
+            counts = [self._latest.get(key, number) == number for key in table["key"].to_pylist()]
+            if not all(counts):
+                self._write(path, table.filter(self._arrow.array(counts)))
+        self._latest.clear()
 
     def read(self) -> tuple[list[str], numpy.ndarray]:
         """The keys and the vectors, float32 [n, size], of all inputs that have one."""
-        # Their metadata differ.
+        # The names of the model may differ.
         tables = [self._read(path, ["key", "vector", "error"]).replace_schema_metadata() for path in self.paths()]
         if not tables:
             return [], numpy.empty((0, self._size), numpy.float32)
@@ -188,31 +244,31 @@ class Parts:
 
 
 def embed(inputs: Iterable[Input], encode: Callable[[list[Any]], Vectors], parts: Parts,
-          progress: Callable[[], None] = lambda: None) -> set[str]:
+          progress: Callable[[], None] = lambda: None, replaces: bool = False) -> set[str]:
     """Writes a part for each ROWS of the inputs that the parts do not have. Returns the keys of all inputs."""
-    def write(some: list[Input]) -> None:
-        vectors = encode([value for _, value in some])
+    def write(some: list[Versioned]) -> None:
+        vectors = encode([value for _, value, _ in some])
         parts.add(some, vectors, vectors.errors)
         progress()
 
-    return for_each_part(inputs, parts, write)
+    keys = for_each_part(inputs, parts, write, replaces)
+    parts.drop_old()
+    return keys
 
 
-def for_each_part(inputs: Iterable[Input], parts: Parts, function: Callable[[list[Input]], None]) -> set[str]:
+def for_each_part(inputs: Iterable[Input], parts: Parts, function: Callable[[list[Versioned]], None], replaces: bool = False) -> set[str]:
     """Calls the function with ROWS at a time of the inputs that the parts do not have. Returns the keys of all inputs.
     UsageError for a key that comes twice."""
     seen: set[str] = set()
-    before = frozenset(parts.done)
 
-    def missing() -> Iterator[Input]:
+    def missing() -> Iterator[Versioned]:
         for key, value in inputs:
             if key in seen:
                 raise UsageError(f"two inputs have the key {key}; embed them into folders of their own")
             seen.add(key)
-            if key in before:
-                parts.check_same(key, value)
-            else:
-                yield key, value
+            version = version_of(value)
+            if not parts.has(key, version, replaces):
+                yield key, value, version
 
     remaining = missing()
     while some := list(itertools.islice(remaining, ROWS)):
@@ -220,8 +276,20 @@ def for_each_part(inputs: Iterable[Input], parts: Parts, function: Callable[[lis
     return seen
 
 
-def _hash(text: Any) -> bytes:
-    return hashlib.blake2b(text if isinstance(text, bytes) else text.encode(errors="surrogatepass"), digest_size=_HASH_BYTES).digest()
+def version_of(value: Any) -> int:
+    """A hash of the size and the time of a file, or of the content of another input."""
+    if isinstance(value, Path):
+        try:
+            state = value.stat()
+            value = f"{state.st_size} {state.st_mtime_ns}"
+        except OSError:  # It is gone, which the one that reads it reports.
+            value = b""
+    content = value if isinstance(value, bytes) else value.encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big")
+
+
+def _number(part: Path) -> int:
+    return int(part.stem.removeprefix("part-"))
 
 
 def _import_arrow() -> tuple[Any, Any]:

@@ -1,17 +1,18 @@
 """Session: serves a plan to any number of threads."""
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 import os
 import pathlib
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Union
 
 from . import _arrays, _folder, _libraries, _runtime
-from ._errors import UsageError
+from ._errors import DeviceError, UsageError
 from ._model import Model
 from ._plan import DTYPES, Entry, PlanShapes, TensorInfo
 
@@ -60,7 +61,7 @@ def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int
     if fallback:
         _libraries.import_torch()
     devices = _devices(device)
-    with _libraries.naming_torch(plan.needs_libtorch or bool(fallback)):
+    with _advising("export the model" if card else "compile it"), _libraries.naming_torch(plan.needs_libtorch or bool(fallback)):
         session = _runtime.Session(
             plan, executor=choice("executor", executor, EXECUTORS), devices=devices,
             contexts=_at_least_one("contexts", contexts), threads=threads,
@@ -72,6 +73,17 @@ def load(path: Path, *, device: int | Sequence[int] | None = None, contexts: int
             log=None if log is None else lambda level, message: log(_LOG_LEVELS[level], message))
     opened = Session(os.fspath(file), PlanShapes(plan), session, devices or [0], bool(fallback))
     return Model(pathlib.Path(path), card, opened) if card else opened
+
+
+@contextlib.contextmanager
+def _advising(remake: str) -> Iterator[None]:
+    """Gives the advice of the program's errors (runtime/exec/gpu.h) in the words of Python."""
+    try:
+        yield
+    except DeviceError as error:
+        message = str(error).replace("with the reference executor, which is slow (cgc run --executor reference)",
+                                     'with executor="reference", which is slow')
+        raise DeviceError(message.replace("compile it with --target cpu", f'{remake} with target="cpu"')) from None
 
 
 class Session:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 
 from . import _embed, _folder
-from ._errors import DeviceError, UsageError
+from ._errors import DeviceError, Error, UsageError
 from .preprocess import Preprocess
 
 __all__ = ["deployment"]
@@ -37,7 +37,7 @@ def embed(inputs: Iterable[_embed.Input], parts: _embed.Parts, folder: str, kind
                            max_task_retries=_RETRIES)(_Encoder)
         actors = [actor.remote(folder, kind, normalize, options, apart) for _ in range(gpus or max(1, processors // 2))]
         preprocess = ray.remote(num_cpus=1, max_retries=_RETRIES)(_preprocess)
-        waiting: dict[Any, list[_embed.Input]] = {}
+        waiting: dict[Any, list[_embed.Versioned]] = {}
         free = collections.deque(actors * _AHEAD)
         owner: dict[Any, Any] = {}
 
@@ -47,25 +47,33 @@ def embed(inputs: Iterable[_embed.Input], parts: _embed.Parts, folder: str, kind
             free.append(owner.pop(ready))
             try:
                 vectors, errors = ray.get(ready)
+            except ray.exceptions.RayTaskError as error:
+                cause = error.cause
+                while isinstance(cause, ray.exceptions.RayTaskError):  # Of _preprocess().
+                    cause = cause.cause
+                raise cause if isinstance(cause, Error) else Error(f"the process that embeds failed: {cause!r}") from None
             except ray.exceptions.RayActorError as error:
                 raise DeviceError(f"the process that embeds died {_RETRIES + 1} times at the inputs from {some[0][0]} to {some[-1][0]}; "
                                   f"its log is in Ray's ({error})") from None
+            except ray.exceptions.RayError as error:
+                raise DeviceError(f"Ray failed ({error}); run again to go on") from None
             parts.add(some, vectors, errors)
             progress()
 
-        def submit(some: list[_embed.Input]) -> None:
+        def submit(some: list[_embed.Versioned]) -> None:
             if not free:
                 finish_one()
             chosen = free.popleft()
-            values = [value for _, value in some]
+            values = [Path(os.path.abspath(value)) if isinstance(value, Path) else value for _, value, _ in some]
             if apart:
                 values = preprocess.remote(folder, values)
             task = chosen.encode.remote(values)
-            waiting[task], owner[task] = some if kind == "text" else [(key, None) for key, _ in some], chosen
+            waiting[task], owner[task] = some if kind == "text" else [(key, None, version) for key, _, version in some], chosen
 
         keys = _embed.for_each_part(inputs, parts, submit)
         while waiting:
             finish_one()
+        parts.drop_old()
         return keys
 
 
@@ -73,20 +81,25 @@ class _Encoder:
     """An actor, which holds the model. It takes what _preprocess() gives, or inputs."""
 
     def __init__(self, folder: str, kind: str, normalize: bool, options: dict[str, Any], is_preprocessed: bool):
-        from ._session import load
-        self._model = load(folder, **options)
-        if is_preprocessed:
-            self._model.preprocess = self._model.preprocess.of_results()
+        self._folder, self._kind, self._normalize, self._options = folder, kind, normalize, options
         self._is_preprocessed = is_preprocessed
-        self._encode, self._normalize = getattr(self._model, f"encode_{kind}"), normalize
+
+    @functools.cached_property
+    def _encode(self) -> Any:
+        """Loads the model: an error of __init__() would reach the caller as a process that died."""
+        from ._session import load
+        model = load(self._folder, **self._options)
+        if self._is_preprocessed:
+            model.preprocess = model.preprocess.of_results()
+        return functools.partial(getattr(model, f"encode_{self._kind}"), normalize=self._normalize, errors="return")
 
     def encode(self, values: Any) -> tuple[numpy.ndarray, dict[int, str]]:
         if self._is_preprocessed:
             pixels, errors = values
-            vectors = numpy.asarray(self._encode(list(pixels), normalize=self._normalize)).copy()
+            vectors = self._encode(list(pixels))
             vectors[list(errors)] = numpy.nan
-            return vectors, errors
-        vectors = self._encode(values, normalize=self._normalize, errors="return")
+            return numpy.asarray(vectors), {**vectors.errors, **errors}
+        vectors = self._encode(values)
         return numpy.asarray(vectors), vectors.errors
 
 

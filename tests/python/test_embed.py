@@ -1,5 +1,6 @@
 """cgc embed: every input is accounted for, as a vector or as an error; runs go on where others ended."""
 import dataclasses
+import gzip
 import os
 import shutil
 import signal
@@ -52,7 +53,7 @@ def test_every_picture_has_a_vector_or_an_error(plans, folder, tmp_path):
                                   "\\xff.jpg"])
     for key, row in {"0.jpg": 0, "6.jpg": 6, "sub/1.JPG": 1, "\\xff.jpg": 2}.items():
         assert numpy.linalg.norm(got[key] - want[row]) < 1e-5
-    assert all(isinstance(got[key], str) and got[key] for key in ("a.jpg", "b.png", "c.jpg"))
+    assert all(isinstance(got[key], str) and got[key] and "object at" not in got[key] for key in ("a.jpg", "b.png", "c.jpg"))
     metadata = pyarrow.parquet.read_schema(next((tmp_path / "out").glob("part-*"))).metadata
     assert metadata[b"cgc.identity"].startswith(b"RANDOM-WEIGHTS-") and metadata[b"cgc.model"] == b"small_clip"
 
@@ -89,16 +90,119 @@ def test_shards(plans, folder, tmp_path):
     with tarfile.open(shard, "w") as archive:
         for name in ("0.jpg", "b.png", "notes.txt"):
             archive.add(folder / name, name)
-    done = embed(plans, "--images", shard, folder / "sub", "--max-errors", "1", out=tmp_path / "out")
+    done = embed(plans, "--images", shard, "--images", folder / "sub", "--max-errors", "1", out=tmp_path / "out")
     assert done.returncode == 0 and sorted(rows(tmp_path / "out")) == sorted([f"{shard}/0.jpg", f"{shard}/b.png", f"{folder}/sub/1.JPG"])
     with tarfile.open(shard, "w") as archive:
         for name in ("0.jpg", "1.jpg", "0.jpg"):
             archive.add(folder / name, name)
     done = embed(plans, "--images", shard, out=tmp_path / "twice")
     assert done.returncode == cgc.Code.USAGE and "two inputs have the key 0.jpg" in done.stderr
-    shard.write_bytes(shard.read_bytes()[:700])
-    done = embed(plans, "--images", shard, out=tmp_path / "cut")
-    assert done.returncode == cgc.Code.INVALID_FILE and "0.tar is no tar file, or is damaged" in done.stderr
+
+
+@pytest.mark.parametrize("format", [tarfile.USTAR_FORMAT, tarfile.PAX_FORMAT])
+def test_a_damaged_shard_loses_no_input_silently(folder, tmp_path, format):
+    shard, names = tmp_path / "0.tar", [f"{number}.jpg" for number in range(3)]
+    with tarfile.open(shard, "w", format=format) as archive:
+        for name in names:
+            archive.add(folder / "0.jpg", name)
+        end = archive.offset
+    whole = shard.read_bytes()
+
+    def keys(content):
+        shard.write_bytes(content)
+        return [key for key, _ in _embed.pictures_of([shard])]
+
+    assert keys(whole) == keys(whole[:end + 512]) == keys(gzip.compress(whole)) == names
+    flipped = bytearray(whole)
+    flipped[whole.index(b"2.jpg")] ^= 1
+    zipped = gzip.compress(whole)
+    for content in (*(whole[:cut] for cut in range(0, end + 512, 64)), flipped, whole + whole, zipped[:-99], gzip.compress(whole[:end])):
+        with pytest.raises(cgc.InvalidFileError, match="0.tar is no tar file, or is damaged"):
+            keys(content)
+
+
+def test_members_that_are_no_files(folder, tmp_path):
+    """A link is what it links to; a member without content is an error of its own."""
+    (folder / "link.jpg").hardlink_to(folder / "0.jpg")
+    (folder / "other.jpg").symlink_to("0.jpg")
+    (folder / "loop.jpg").symlink_to("loop.jpg")
+    (folder / "gone.jpg").symlink_to("gone")
+    (folder / "folder.jpg").mkdir()
+    os.mkfifo(folder / "fifo.jpg")
+    names = ("0.jpg", "link.jpg", "other.jpg", "loop.jpg", "gone.jpg", "folder.jpg", "fifo.jpg")
+    with tarfile.open(tmp_path / "0.tar", "w") as archive:
+        for name in names:
+            archive.add(folder / name, name, recursive=False)
+    content = (folder / "0.jpg").read_bytes()
+    assert dict(_embed.pictures_of([tmp_path / "0.tar"])) == {
+        **dict.fromkeys(names[:3], content), "loop.jpg": b"", "gone.jpg": b"", "fifo.jpg": b""}
+
+
+def test_files_that_are_no_pictures_do_not_stop_a_run(plans, folder, tmp_path, monkeypatch):
+    os.mkfifo(folder / "sub" / "fifo.jpg")
+    (folder / "sub" / "gone.jpg").symlink_to("gone")
+    (folder / "sub" / "linked").symlink_to(folder)  # Is not followed.
+    done = embed(plans, "--images", folder / "sub", out=tmp_path / "out")
+    got = rows(tmp_path / "out")
+    assert done.returncode == 1 and sorted(got) == ["1.JPG", "fifo.jpg", "gone.jpg"]
+    assert got["fifo.jpg"] == "is no regular file" and "No such file" in got["gone.jpg"]
+    list_folder = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("sub"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return list_folder(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(cgc.InvalidFileError, match="sub cannot be listed .Permission denied"):
+        list(_embed.pictures_of([folder]))
+
+
+def test_keys_are_as_different_as_names():
+    names = [b"b\xff.jpg", rb"b\xff.jpg", rb"b\x5cxff.jpg", b"b\\\xff.jpg", rb"b\X.jpg"]
+    keys = [_embed.printable(os.fsdecode(name)) for name in names]
+    assert len({*keys}) == len(names) and keys[0] == r"b\xff.jpg" and keys[-1] == r"b\X.jpg"
+
+
+def test_a_picture_that_has_changed(plans, folder, tmp_path):
+    def run(*sources):
+        return embed(plans, "--images", *sources, "--max-errors", "3", out=tmp_path / "out")
+
+    assert run(folder).returncode == 0
+    shutil.copy2(folder / "1.jpg", folder / "c.jpg")  # Has failed, as it was not there as a whole.
+    done = run(folder)
+    assert done.returncode == 0 and "12 inputs, 10 vectors, 2 errors; 1 of them now" in done.stdout
+    got = rows(tmp_path / "out")
+    assert len(got) == pyarrow.parquet.read_table(tmp_path / "out").num_rows == 12 and numpy.allclose(got["c.jpg"], got["1.jpg"], atol=1e-6)
+    assert "0 of them now" in run(folder).stdout
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "0.jpg").write_bytes((folder / "1.jpg").read_bytes())
+    done = run(other)
+    assert done.returncode == cgc.Code.USAGE and "0.jpg has changed since" in done.stderr and rows(tmp_path / "out").keys() == got.keys()
+    for source, name in (("0.jpg", "0.jpg"), ("1.jpg", "0.jpg")):
+        with tarfile.open(tmp_path / "0.tar", "w") as archive:
+            archive.add(folder / source, name)
+        done = embed(plans, "--images", tmp_path / "0.tar", out=tmp_path / "shards")
+        assert ("0.jpg has changed since" in done.stderr) == (source != name) == (done.returncode == cgc.Code.USAGE)
+
+
+def test_rows_that_do_not_count_are_dropped_later(tmp_path):
+    """As after a run that was killed before it dropped them."""
+    def parts():
+        return _embed.Parts(tmp_path, types.SimpleNamespace(identity="id", name="model", size=2), "image")
+
+    vectors = numpy.arange(4, dtype=numpy.float32).reshape(2, 2)
+    killed = parts()
+    killed.add([("a", "", 1), ("b", "", 1)], vectors, {0: "is damaged"})
+    killed.add([("a", "", 2)], vectors[1:] + 2, {})
+    killed.close()
+    after = parts()
+    assert after.done == {"a": 2, "b": 1} and after.failed == set()
+    after.drop_old()
+    keys, found = after.read()
+    assert keys == ["b", "a"] and found.tolist() == [[2, 3], [4, 5]]
+    assert pyarrow.parquet.read_table(tmp_path)["error"].null_count == 2
 
 
 def test_texts(plans, tmp_path):
@@ -106,25 +210,39 @@ def test_texts(plans, tmp_path):
     (tmp_path / "texts").write_bytes(b"\n".join([text.encode() for text in given["words"]] + [b"\xff", b""]))
     done = embed(plans, "--texts", tmp_path / "texts", out=tmp_path / "out")
     got = rows(tmp_path / "out")
-    assert done.returncode == 1 and "5 inputs, 4 vectors, 1 errors" in done.stdout and "bytes" in got["5"]
+    assert done.returncode == 1 and "5 inputs, 4 vectors, 1 errors" in done.stdout and got["5"] == "is no UTF-8"
     assert numpy.linalg.norm(numpy.stack([got[str(line)] for line in range(1, 5)]) - given["texts"]) < 1e-4
     lines = (tmp_path / "texts").read_bytes().split(b"\n")
     (tmp_path / "texts").write_bytes(b"\n".join([*lines[:-1], b"more"]))
     done = embed(plans, "--texts", tmp_path / "texts", out=tmp_path / "out")
     assert "6 inputs, 5 vectors, 1 errors; 1 of them now" in done.stdout
-    for changed in (0, 4):
-        (tmp_path / "texts").write_bytes(b"\n".join([*lines[:changed], b"changed", *lines[changed + 1:]]))
-        done = embed(plans, "--texts", tmp_path / "texts", out=tmp_path / "out")
-        assert done.returncode == cgc.Code.USAGE and f"line {changed + 1} has changed since" in done.stderr
+    (tmp_path / "texts").write_bytes(b"\r\n".join([*lines[:4], lines[0], b"more"]))  # The line that failed is another one.
+    done = embed(plans, "--texts", tmp_path / "texts", out=tmp_path / "out")
+    assert done.returncode == 0 and "6 inputs, 6 vectors, 0 errors; 1 of them now" in done.stdout
+    got = rows(tmp_path / "out")
+    assert len(got) == pyarrow.parquet.read_table(tmp_path / "out").num_rows == 6 and numpy.allclose(got["5"], got["1"], atol=1e-6)
+    (tmp_path / "texts").write_bytes(b"\n".join([b"changed", *lines[1:]]))
+    done = embed(plans, "--texts", tmp_path / "texts", out=tmp_path / "out")
+    assert done.returncode == cgc.Code.USAGE and "line 1 has changed since" in done.stderr
 
 
 def test_bad_input(plans, folder, tmp_path):
     (tmp_path / "empty").mkdir()
-    for arguments, message in {("--images", tmp_path / "empty"): "has no pictures", ("--images", tmp_path / "no"): "neither a folder",
-                               ("--texts", tmp_path / "no"): "no: No such file"}.items():
+    (tmp_path / "empty.txt").touch()
+    with tarfile.open(tmp_path / "empty.tar", "w"):
+        pass
+    usage, file = cgc.Code.USAGE, cgc.Code.INVALID_FILE
+    for arguments, code, message in [
+            (("--images", folder, "--images", tmp_path / "empty"), usage, "empty has no pictures"),
+            (("--images", folder, tmp_path / "empty.tar"), usage, "empty.tar has no pictures"),
+            (("--images", folder, "--images", tmp_path / "no"), file, "no does not exist"),
+            (("--images", folder / "0.jpg"), usage, "neither a folder nor a .tar file"),
+            (("--texts", tmp_path / "no"), file, "no: No such file"), (("--texts", tmp_path / "empty.txt"), usage, "empty.txt is empty"),
+            (("--images", folder, "--max-errors", "-1"), usage, "--max-errors: -1 is not from 0"),
+            (("--images", folder, "--ray", ""), usage, "--ray is empty")]:
         done = embed(plans, *arguments, out=tmp_path / "out")
-        assert done.returncode and message in done.stderr and "Traceback" not in done.stderr, done.stderr
-        assert not list(tmp_path.glob("out/part*"))
+        assert done.returncode == code and message in done.stderr and "Traceback" not in done.stderr, done.stderr
+        assert not (tmp_path / "out").exists()
     assert embed(plans, "--images", folder / "sub", out=tmp_path / "out").returncode == 0
     card = cgc._folder.read(plans / "clip")
     for other, message in [((dataclasses.replace(card, identity="another"), "image", True), "cgc.identity RANDOM-WEIGHTS-.* have another"),
@@ -156,11 +274,11 @@ def test_no_space_leaves_no_half_part(tmp_path, monkeypatch):
         path.write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    parts.add([("a", "a.jpg")], numpy.zeros((1, 2), numpy.float32), {})
+    parts.add([("a", "a.jpg", 1)], numpy.zeros((1, 2), numpy.float32), {})
     monkeypatch.setattr(parts._parquet, "write_table", full)
-    with pytest.raises(OSError, match="No space left"):
-        parts.add([("b", "b.jpg")], numpy.zeros((1, 2), numpy.float32), {})
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "part-000000.parquet"] and parts.done == {"a"}
+    with pytest.raises(cgc.Error, match=f"{tmp_path}/part-000001.parquet cannot be written .No space left.*make room"):
+        parts.add([("b", "b.jpg", 1)], numpy.zeros((1, 2), numpy.float32), {})
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "part-000000.parquet"] and parts.done == {"a": 1}
 
 
 def test_one_process_at_a_time_writes_to_a_folder(plans, folder, tmp_path):

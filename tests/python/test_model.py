@@ -12,6 +12,7 @@ from pathlib import Path
 import cgc
 import numpy
 import pytest
+from cgc import _commands
 
 LIMIT = 1e-5  # Of the relative L2 in fp32.
 
@@ -130,6 +131,17 @@ def test_a_folder_for_cpu(plans, vectors, pictures):
             got = model.encode_image([*pictures, b""], errors="return")
             assert distance(got[:-1], vectors["images"]) < LIMIT and list(got.errors) == [len(pictures)]
             assert distance(model.encode_text(list(vectors["words"])), vectors["texts"]) < LIMIT
+
+
+@pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="has a GPU, so that the plans load")
+@pytest.mark.filterwarnings("ignore:.*RANDOM WEIGHTS")
+def test_without_a_gpu_an_error_advises_what_the_caller_has(plans, tmp_path, capsys):
+    for name, remake in (("clip", "export the model"), ("tiny.cgplan", "compile it")):
+        with pytest.raises(cgc.DeviceError, match=f'with executor="reference", which is slow, or {remake} with target="cpu"$'):
+            cgc.load(plans / name)
+    for command in (["embed", "--images", str(plans / "pictures"), "--out", str(tmp_path / "out")], ["search", str(plans / "pictures")]):
+        assert _commands.run(command[0], [*command[1:], "--model", str(plans / "clip")]) == cgc.Code.DEVICE
+        assert "with --executor reference, which is slow, or export the model with --target cpu of cgc export" in capsys.readouterr().err
 
 
 def test_a_bad_text_is_an_error_of_its_own(clip, vectors):
