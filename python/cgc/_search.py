@@ -10,6 +10,7 @@ import functools
 import hashlib
 import io
 import os
+import re
 import threading
 import time
 from pathlib import Path
@@ -76,7 +77,7 @@ class Index:
 def index_folder(folder: Path, identity: str) -> Path:
     """Where the vectors of a folder are kept, unless a place is given."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    name = hashlib.sha256(f"{folder.resolve()}\0{identity}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    name = hashlib.sha256(f"{folder.resolve()}\0{identity}\0{_embed.VERSION}".encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return cache / "cgc" / "search" / name
 
 
@@ -85,15 +86,19 @@ def application(index: Index, hosts: list[str]) -> Any:
     starlette = _import_starlette()
     lock = threading.Lock()  # One query at a time: a plan takes the whole device anyway.
 
+    def picture(number: str) -> int | None:
+        """The number of a picture of the index; None for another text."""
+        return int(number) if re.fullmatch("[0-9]{1,9}", number) and int(number) < len(index.keys) else None
+
     def answer(request: Any, encode: Any) -> Any:
         begin = time.perf_counter()
         try:
-            limit = int(request.query_params.get("limit", 60))
-            if not 1 <= limit <= MAX_RESULTS:
-                raise UsageError(f"limit is {limit}; give 1 to {MAX_RESULTS}")
+            limit = request.query_params.get("limit", "60")
+            if not re.fullmatch("[0-9]{1,9}", limit) or not 1 <= int(limit) <= MAX_RESULTS:
+                raise UsageError(f"limit is {limit[:20]!r}; give a number from 1 to {MAX_RESULTS}")
             with lock:
-                results = index.nearest(encode(), limit)
-        except (Error, ValueError) as error:  # ValueError: a limit that is no number.
+                results = index.nearest(encode(), int(limit))
+        except Error as error:
             return starlette.JSONResponse({"error": str(error)}, 400)
         return starlette.JSONResponse({"results": results, "pictures": len(index.keys), "identity": index.model.identity,
                                        "model": index.model.card.name,
@@ -108,15 +113,12 @@ def application(index: Index, hosts: list[str]) -> Any:
         def encode() -> numpy.ndarray:
             if text := request.query_params.get("text"):
                 return vector_of(index.model.encode_text([text], errors="return"))
-            number = request.query_params.get("like", "")
-            if not number.isascii() or not number.isdigit() or int(number) >= len(index.keys):
+            if (number := picture(request.query_params.get("like", ""))) is None:
                 raise UsageError("give text=WORDS, or like=NUMBER of a picture of the index")
-            return index.vector(int(number))
+            return index.vector(number)
         return answer(request, encode)
 
     async def by_picture(request: Any) -> Any:
-        if (origin := request.headers.get("origin")) and origin.split("://", 1)[-1] != request.headers.get("host"):
-            return starlette.JSONResponse({"error": f"the page is of {origin}, and this server answers its own alone"}, 403)
         content = bytearray()
         async for block in request.stream():
             if len(content) <= MAX_UPLOAD:  # The rest is read, so that the browser reads the answer, and dropped.
@@ -127,8 +129,8 @@ def application(index: Index, hosts: list[str]) -> Any:
             answer, request, lambda: vector_of(index.model.encode_image([bytes(content)], errors="return")))
 
     def thumbnail(request: Any) -> Any:
-        number = request.path_params["number"]
-        content = index.thumbnail(number) if number < len(index.keys) else None
+        number = picture(request.path_params["number"])
+        content = None if number is None else index.thumbnail(number)
         if content is None:
             return starlette.Response("no such picture", 404)
         return starlette.Response(content, media_type="image/jpeg", headers={"Cache-Control": "private, max-age=3600"})
@@ -141,8 +143,32 @@ def application(index: Index, hosts: list[str]) -> Any:
     return starlette.Starlette(
         routes=[starlette.Route("/", page), starlette.Route("/search", by_text),
                 starlette.Route("/search", by_picture, methods=["POST"]),
-                starlette.Route("/thumbnail/{number:int}", thumbnail)],
-        middleware=[starlette.Middleware(starlette.TrustedHostMiddleware, allowed_hosts=hosts)])
+                starlette.Route("/thumbnail/{number}", thumbnail)],
+        middleware=[starlette.Middleware(starlette.TrustedHostMiddleware, allowed_hosts=hosts), starlette.Middleware(_OwnPage)])
+
+
+class _OwnPage:
+    """Refuses what the page of another origin asks for, and tells the browser to give no answer to it. Others may link to the
+    page itself."""
+
+    def __init__(self, inner: Any):
+        self._inner = inner
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        async def send_closed(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] += [(b"cross-origin-resource-policy", b"same-origin"), (b"x-content-type-options", b"nosniff")]
+            await send(message)
+
+        headers = dict(scope.get("headers", ()))
+        origin, host = headers.get(b"origin"), headers.get(b"host")
+        is_linked = scope.get("path") == "/" and headers.get(b"sec-fetch-mode") == b"navigate"
+        own = headers.get(b"sec-fetch-site", b"none") in (b"same-origin", b"none") or is_linked
+        if own and (origin is None or origin.partition(b"://")[2] == host):
+            return await self._inner(scope, receive, send_closed)
+        asking = "another page" if origin is None else origin.decode("latin-1")
+        refusal = _import_starlette().JSONResponse({"error": f"{asking} asks, and this server answers its own page alone"}, 403)
+        await refusal(scope, receive, send_closed)
 
 
 def _import_starlette() -> Any:
@@ -175,8 +201,9 @@ def serve(index: Index, host: str, port: int, opens: bool) -> None:
     try:
         listener.bind((host, port))
         listener.listen()  # From here on connections wait, and are not refused.
-    except OSError as error:
-        raise UsageError(f"cannot listen on {host} port {port}: {error.strerror}; give another port, or 0") from None
+    except (OSError, ValueError) as error:  # ValueError: a host that no name can be.
+        cause = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot listen on {host} port {port}: {cause}; give another host or port, or port 0") from None
     shown = f"[{host}]" if family == socket.AF_INET6 else host
     url = f"http://{shown}:{listener.getsockname()[1]}/"
     print(f"{len(index.keys)} pictures, model {index.model.identity}: {url} (Ctrl-C ends)", flush=True)
