@@ -96,7 +96,7 @@ def _embed(arguments: Sequence[str]) -> int:
     with contextlib.ExitStack() as stack:
         model = None if given.ray else stack.enter_context(_session.load(given.model, **_session_options(given)))
         card = model.card if model else _folder.read(given.model)
-        parts = _embed.Parts(given.out, card, kind, not given.no_normalize)
+        parts = stack.enter_context(contextlib.closing(_embed.Parts(given.out, card, kind, not given.no_normalize)))
         begin = time.monotonic()
         progress = stack.enter_context(_progress(f"{kind}s", parts))
         if model:

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -230,8 +229,9 @@ class Preprocess:
             except MemoryError:
                 fail(index, OutOfMemoryError("does not fit into memory"))
             except Exception as error:  # Of Pillow, which raises many kinds.
-                cause = re.sub(r" <\S+ object at 0x\w+>", "", str(error))
-                fail(index, InvalidFileError(f"cannot be decoded by Pillow ({type(error).__name__}: {cause})"))
+                kind = type(error).__name__  # The text of an UnidentifiedImageError is a path, or the address of an object.
+                cause = kind if kind == "UnidentifiedImageError" else f"{kind}: {error}"
+                fail(index, InvalidFileError(f"cannot be decoded by Pillow ({cause})"))
 
         if others:
             with ThreadPoolExecutor(min(threads, len(others))) as pool:

@@ -83,10 +83,10 @@ class _Encoder:
     def __init__(self, folder: str, kind: str, normalize: bool, options: dict[str, Any], is_preprocessed: bool):
         self._folder, self._kind, self._normalize, self._options = folder, kind, normalize, options
         self._is_preprocessed = is_preprocessed
+        self._encode: Any = None
 
-    @functools.cached_property
-    def _encode(self) -> Any:
-        """Loads the model: an error of __init__() would reach the caller as a process that died."""
+    def _load(self) -> Any:
+        """The function of the model. Not in __init__(): its errors would reach the caller as a process that died."""
         from ._session import load
         model = load(self._folder, **self._options)
         if self._is_preprocessed:
@@ -94,6 +94,7 @@ class _Encoder:
         return functools.partial(getattr(model, f"encode_{self._kind}"), normalize=self._normalize, errors="return")
 
     def encode(self, values: Any) -> tuple[numpy.ndarray, dict[int, str]]:
+        self._encode = self._encode or self._load()
         if self._is_preprocessed:
             pixels, errors = values
             vectors = self._encode(list(pixels))
@@ -186,7 +187,7 @@ def _connected(ray: Any, address: str) -> Iterator[None]:
     settings = {"log_to_driver": False, "runtime_env": {"env_vars": {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}}}
     try:
         ray.init(address=address, **settings)
-    except ConnectionError as error:
+    except (ConnectionError, ValueError) as error:  # ValueError: no address.
         if address != "auto":
             raise DeviceError(f"no Ray cluster answers at {address} ({error}); start one there") from None
         ray.init(include_dashboard=False, _node_ip_address="127.0.0.1", **settings)
