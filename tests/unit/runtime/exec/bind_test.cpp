@@ -143,6 +143,7 @@ TEST(BindRecords, AKernelOfAnotherAbiOrWithOtherArgumentsIsRefused) {
 Status bindEmbeddingBackward(std::vector<LaunchRecord> before, BufferKind buffer) {
   PlanData plan;
   plan.target = DeviceKind::Cuda;
+  plan.states = {{"table", StateRole::Parameter, DType::F32, {4, 4}}};
   Bucket bucket;
   bucket.arenaBytes = 64;
   bucket.tensors = {dense(BufferKind::Weight, 0, 0, DType::F32, {2, 4}),
