@@ -32,7 +32,8 @@ struct Executor {
   void operator()(const Copy &copy) const {
     ++state.ticks;
     if (state.deviceOf(copy.to, copy.toBytes()) != copy.toDevice ||
-        state.deviceOf(copy.from, copy.fromBytes()) != copy.fromDevice) {
+        state.deviceOf(copy.from, copy.fromBytes()) != copy.fromDevice || state.isFreed(copy.to) ||
+        state.isFreed(copy.from)) {
       state.sticky = cudaErrorIllegalAddress;
       return;
     }

@@ -89,6 +89,13 @@ int State::deviceOf(const void *data, uint64_t bytes) const {
   return allocation && !allocation->isPinned ? allocation->device : -1;
 }
 
+bool State::isFreed(const void *data) const {
+  const auto *const address = static_cast<const std::byte *>(data);
+  return std::ranges::any_of(freed, [&](const auto &memory) {
+    return address >= memory.first.get() && address < memory.first.get() + memory.second;
+  });
+}
+
 bool State::isManaged(const void *data, uint64_t bytes) const {
   const Allocation *const allocation = findAllocation(data, bytes);
   return allocation && allocation->isManaged;

@@ -93,6 +93,8 @@ struct State {
   const Allocation *findAllocation(const void *data, uint64_t bytes) const;
   /// The device whose memory it is; -1 for host memory, pinned or not.
   int deviceOf(const void *data, uint64_t bytes) const;
+  /// Whether it was freed and has not been reused.
+  bool isFreed(const void *data) const;
   /// Whether it is managed memory, which is of the host and of a device.
   bool isManaged(const void *data, uint64_t bytes) const;
   /// Whether a kernel of `device` may access this memory.

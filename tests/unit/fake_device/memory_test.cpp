@@ -145,6 +145,16 @@ TEST_F(FakeMemory, ManagedMemoryIsOfTheHostAndOfADevice) {
   EXPECT_EQ(cudaFree(memory), cudaSuccess);
 }
 
+TEST_F(FakeMemory, ACopyFromFreedPinnedMemoryFaults) {
+  const DeviceInts device;
+  const cudaStream_t s = stream();
+  void *memory = nullptr;
+  ASSERT_EQ(cudaMallocHost(&memory, 4), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(device.data(), memory, 4, cudaMemcpyHostToDevice, s), cudaSuccess);
+  EXPECT_EQ(cudaFreeHost(memory), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(s), cudaErrorIllegalAddress);
+}
+
 /// A copy that runs after its memory was freed is an illegal access, which is sticky.
 TEST_F(FakeMemory, ACopyToFreedMemoryFaults) {
   const cudaStream_t s = stream();

@@ -77,10 +77,19 @@ TEST_F(TrainerFaults, CopiesTheNextBatchBesideAStep) {
               8 * (isAhead ? 3 : 2)); // One is the loss.
     ASSERT_TRUE(trainer->wait().isOk());
     expectStates(*trainer, model);
-    // A step that cannot be enqueued, and one after that.
-    fake_cuda::failCall("cudaGraphLaunch", 1, cudaErrorMemoryAllocation);
-    EXPECT_FALSE(step(*trainer, batch(8)).isOk());
-    ASSERT_TRUE(trainer->reset().isOk());
+    // Steps that cannot be enqueued, and one after that. The stream of the copies, for which no
+    // caller can wait, does not read a batch after its step has failed.
+    for (const char *function : {"cudaEventRecord", "cudaGraphLaunch"}) {
+      fake_cuda::failCall(function, 1, cudaErrorMemoryAllocation);
+      const TensorView failing{batches.back(), DType::F32, DeviceKind::Cpu, kParameterSizes, {}};
+      EXPECT_FALSE(trainer->step({&failing, 1}).isOk());
+      if (isAhead) {
+        EXPECT_EQ(cudaFreeHost(batches.back()), cudaSuccess);
+        batches.pop_back();
+        EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess) << function;
+      }
+      ASSERT_TRUE(trainer->reset().isOk());
+    }
     ASSERT_TRUE(step(*trainer, batch(0)).isOk());
     model = {};
     model.step(batch(0));
