@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+import types
+import warnings
 
 import cgc
 import cgc.ray
@@ -13,7 +15,7 @@ import pytest
 import torch
 import transformers
 from PIL import Image
-from cgc import _checkpoint, _folder, _tokenizer
+from cgc import _checkpoint, _folder, _openclip_export, _tokenizer, _towers
 
 CGC = [sys.executable, "-c", "from cgc._program import main; main()"]
 CONFIG = {"embed_dim": 16, "vision_cfg": {"image_size": 32, "patch_size": 16, "layers": 1, "width": 32, "head_width": 16},
@@ -73,6 +75,9 @@ def test_checkpoints_as_people_have_them(config, tmp_path):
     got = export(tmp_path / "folder", config, checkpoint=tmp_path / "both.pt")
     assert (got["weights_sha256"], got["weights"]) == (digest(wanted), "both.pt")
     assert not got["identity"].startswith("RANDOM")
+    assert got["logit_scale"] == pytest.approx(wanted.logit_scale.exp().item())
+    assert sorted(path.relative_to(tmp_path / "folder").as_posix() for path in (tmp_path / "folder").rglob("*.*")) == [
+        "README.md", "model.cgplan", "model.json", "preprocess.json", "tokenizer/merges.txt.gz", "tokenizer/settings.json"]
 
 
 def test_averages_and_a_bias(config, tmp_path):
@@ -110,6 +115,12 @@ def test_models_of_the_same_weights_have_identities_of_their_own(config, tmp_pat
     assert len({*identities}) == 3
 
 
+def test_files_that_decide_a_vector_are_in_the_identity():
+    files = {"model.cgplan": "0", "preprocess.json": "0", "tokenizer/settings.json": "0", "tokenizer/merges.txt.gz": "0"}
+    identities = [_folder._identity_of("0", {}, "fp32", {**files, name: "1"}, False) for name in files]
+    assert len({*identities}) == 4 and identities[0] == _folder._identity_of("0", {}, "fp32", files, False)
+
+
 def test_messages_of_open_clip_are_not_repeated(config, tmp_path, caplog):
     torch.save(trained().state_dict(), tmp_path / "weights.pt")
     caplog.clear()
@@ -117,11 +128,14 @@ def test_messages_of_open_clip_are_not_repeated(config, tmp_path, caplog):
     assert not [record for record in caplog.records if record.name == "root"]
 
 
-def test_a_checkpoint_of_our_own_torchscript(config, tmp_path):
+def test_a_checkpoint_of_torchscript(config, tmp_path):
     model = trained()
+    for name, value in (("input_resolution", 32), ("context_length", 77), ("vocab_size", 49408)):  # Those of OpenAI have these.
+        vars(model).pop(name, None)
+        model.register_buffer(name, torch.tensor(value))
     scripted = torch.jit.trace(model, (torch.rand(1, 3, 32, 32), torch.zeros(1, 77, dtype=torch.int64)), check_trace=False)
     scripted.save(tmp_path / "model.pt")
-    assert export(tmp_path / "folder", config, checkpoint=tmp_path / "model.pt")["weights_sha256"] == digest(model)
+    assert export(tmp_path / "folder", config, checkpoint=tmp_path / "model.pt")["weights_sha256"] == digest(trained())
 
 
 def test_weights_that_open_clip_leaves_uninitialized(tmp_path):
@@ -148,6 +162,31 @@ BAD_FILES = {
 }
 
 
+def in_itself():
+    content = {}
+    content["state_dict"] = content
+    return content
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("content, message", [
+    (in_itself(), "holds state_dict, and no weights"), ({"input_resolution": torch.tensor(224)}, "holds input_resolution, and no weights"),
+    ({3: torch.zeros(2)}, "holds 3, and no weights"), ({}, "holds nothing, and no weights"),
+    ({"a": torch.full((2,), 1e300, dtype=torch.float64)}, "weight a has elements that are NaN or inf"),
+    ({"a": torch.eye(2).to_sparse()}, "weight a is of the layout torch.sparse_coo"), ({"a": torch.ones(2) * 1j}, "weight a is complex"),
+    ({"a": torch.ones(2, device="meta")}, "weight a is on the device meta"),
+    ({"a": torch.quantize_per_tensor(torch.ones(3), .1, 0, torch.qint8)}, "weight a is quantized")])
+def test_weights_of_other_kinds_are_refused(tmp_path, content, message):
+    torch.save(content, tmp_path / "weights.pt")
+    with pytest.raises(cgc.InvalidFileError, match=message):
+        _checkpoint.read(tmp_path / "weights.pt", average=False)
+
+
+def test_weights_of_8_bits_become_float32(tmp_path):
+    torch.save({"a": torch.ones(2).to(torch.float8_e4m3fn)}, tmp_path / "weights.pt")
+    assert torch.equal(_checkpoint.read(tmp_path / "weights.pt", average=False)["a"], torch.ones(2))
+
+
 @pytest.mark.parametrize("content, message", BAD_FILES.values(), ids=BAD_FILES)
 def test_what_is_no_checkpoint_is_refused_and_leaves_nothing(config, tmp_path, content, message):
     path = tmp_path / "weights.pt"
@@ -165,7 +204,68 @@ def test_a_checkpoint_of_nan_is_refused(config, tmp_path):
         export(tmp_path / "folder", config, checkpoint=tmp_path / "nan.pt")
 
 
+def test_what_open_clip_says_of_weights(config, tmp_path, monkeypatch):
+    name, tags = "ViT-L-14", open_clip.list_pretrained_tags_by_model("ViT-L-14")
+    with pytest.raises(cgc.UsageError, match=r"different transforms of pictures; give transform \(--transform\), one of openai"):
+        _openclip_export._transform_of(open_clip, name, None)
+    assert [_openclip_export._transform_of(open_clip, name, tag)["mean"][0] for tag in ("openai", "laion2b_s32b_b82k")] == [0.48145466, .5]
+    (config.parent / "export_test_vocabulary.json").write_text(json.dumps({**CONFIG, "text_cfg": {**CONFIG["text_cfg"], "vocab_size": 999}}))
+    with pytest.raises(cgc.UsageError, match="makes the id 49407, and its vocab_size is 999"):
+        export(tmp_path / "a", config.parent / "export_test_vocabulary.json")
+    state = trained(force_image_size=48).state_dict()
+    torch.save(state, tmp_path / "larger.pt")
+    with pytest.warns(UserWarning, match=r"visual.positional_embedding was resized from \[10, 32\] to \[5, 32\]"):
+        export(tmp_path / "resized", config, checkpoint=tmp_path / "larger.pt")
+    monkeypatch.setattr(open_clip, "create_model", lambda *_, **__: warnings.warn("QuickGELU mismatch between", UserWarning))
+    with pytest.raises(cgc.UsageError, match="were trained with QuickGELU, and ViT-L-14 has GELU"):
+        _openclip_export._created(open_clip, name, "openai")
+    monkeypatch.setattr(open_clip, "create_model", lambda *_, **__: open(tmp_path / "no network"))
+    for given, tag, message in ((name, "openai", r"fetch the weights from https://\S+openai\S* where .* give the file as the checkpoint"),
+                                (name, "no_tag", f"its pretrained tags are {tags[0]}, "), ("export_test", "tag", "export_test has no pretrained tags"),
+                                ("hf-hub:a/b", None, "fetch the repository a/b where there is one, and give local-dir:FOLDER")):
+        with pytest.raises(cgc.UsageError, match=message):
+            _openclip_export._created(open_clip, given, tag)
+
+
+def test_a_configuration_is_known_during_its_export_alone(config, tmp_path):
+    before = open_clip.get_model_config("ViT-B-32")
+    (tmp_path / "ViT-B-32.json").write_text(json.dumps({**CONFIG, "vision_cfg": {"pach_size": 3}}))
+    with pytest.raises(cgc.UsageError, match="pach_size"):
+        export(tmp_path / "a", tmp_path / "ViT-B-32.json")
+    (tmp_path / "ViT-B-32.json").write_bytes(b"\xff")
+    with pytest.raises(cgc.InvalidFileError, match="ViT-B-32.json is missing or damaged"):
+        export(tmp_path / "a", tmp_path / "ViT-B-32.json")
+    assert open_clip.get_model_config("ViT-B-32") == before
+
+
+def test_towers_of_a_model():
+    """encode_text() of CoCa normalizes by default."""
+    given = []
+    method = lambda value, normalize=True: given.append((value.shape, normalize))
+    model = types.SimpleNamespace(encode_image=method, encode_text=method)
+    towers = _openclip_export._towers(model, cgc.Preprocess({"size": 8}), lambda text: numpy.zeros((1, 5), numpy.int64), "cpu")
+    for tower in towers:
+        tower.function(**tower.examples[0])
+    assert given == [((1, 3, 8, 8), False), ((1, 5), False)]
+
+
+@pytest.mark.parametrize("function, message", [
+    (lambda image: image * 3 if image.shape[0] == 1 else image + 1, "does something else with a batch of 1"),
+    (lambda image: image[:, None], r"gives \[1, 1, 3\] for image \[1, 3\]"), (lambda image: [image], "gives list"),
+    (lambda image: image @ image, "torch cannot run encode_image of the model for image .*RuntimeError")])
+def test_a_function_that_is_no_tower(tmp_path, function, message):
+    with pytest.raises(cgc.UsageError, match=message):
+        _towers.compile_towers(torch.nn.Module(), [_towers.Tower("encode_image", function, [{"image": torch.ones(2, 3)}])], (1, 4), "fp32", "cuda", (),
+                               tmp_path)
+
+
 def test_what_does_not_fit_is_refused(config, tmp_path):
+    with pytest.raises(cgc.UsageError, match="the seed is 99999999999999999999; give a number"):
+        export(tmp_path / "a", config, seed=99999999999999999999)
+    (tmp_path / "bad.npz").write_bytes(b"no checkpoint")
+    with pytest.raises(cgc.UsageError, match="open_clip cannot make export_test with .*bad.npz"):
+        export(tmp_path / "a", config, checkpoint=tmp_path / "bad.npz")
+    (tmp_path / "bad.npz").unlink()
     with pytest.raises(cgc.UsageError, match="did you mean ViT-B-32"):
         cgc.openclip.export(tmp_path / "a", "ViT-B-33")
     with pytest.raises(cgc.UsageError, match="has no pretrained tags|its pretrained tags are"):
@@ -298,6 +398,22 @@ def test_ids_equal_those_of_transformers(fast, tmp_path):
     assert numpy.array_equal(mine(encodable), want)
     with pytest.raises(cgc.UsageError, match="text 1 holds half of a surrogate pair"):
         mine(["a", "\ud800"])
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_masks_equal_those_of_transformers(fast, tmp_path, side):
+    own = transformers.AutoTokenizer.from_pretrained(fast, padding_side=side)
+    _tokenizer.write_transformers(own, 40, tmp_path / "masked", [16, 40])
+    given = ["a", "the dog's photo", "", "a photo of the cat " * 30]
+    for rows, (ids, mask) in _tokenizer.read(tmp_path / "masked").batches(given, 3):
+        want = own([given[row] for row in rows], padding="max_length", truncation=True, max_length=ids.shape[1], return_tensors="np")
+        assert numpy.array_equal(ids, want.input_ids) and numpy.array_equal(mask, want.attention_mask)
+
+
+def test_the_cache_of_a_tokenizer_has_a_bound(plans):
+    tokenizer = _tokenizer.read(plans / "clip" / "tokenizer")
+    tokenizer(" ".join(map(str, range(99))))
+    assert 0 < tokenizer._ids_of.cache_info().currsize <= tokenizer._ids_of.cache_info().maxsize == 65536
 
 
 def distance(got, want):
