@@ -4,7 +4,9 @@ import sys
 import cgc
 import numpy
 
-folder, *rest = sys.argv[1:]
+folder, *rest = sys.argv[1:] or [""]
+if "--" not in rest[1:-1]:
+    sys.exit(__doc__)
 pictures, captions = rest[:rest.index("--")], rest[rest.index("--") + 1:]
 
 with cgc.load(folder) as model:

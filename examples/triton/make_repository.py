@@ -45,10 +45,13 @@ def main():
     parser.add_argument("--executor", choices=("graph", "reference"), default="graph")
     args = parser.parse_args()
 
-    # The reference executor loads a plan for GPUs without one.
-    is_for_gpu = json.loads((args.folder / "model.json").read_text())["target"] == "cuda"
-    with cgc.load(args.folder, executor="reference" if is_for_gpu else "graph") as model:
-        entry = model.session.entries.get("encode_image")
+    try:
+        # The reference executor loads a plan for GPUs without one.
+        is_for_gpu = json.loads((args.folder / "model.json").read_text())["target"] == "cuda"
+        with cgc.load(args.folder, executor="reference" if is_for_gpu else "graph") as model:
+            entry = model.session.entries.get("encode_image")
+    except (cgc.Error, OSError, ValueError, LookupError, TypeError) as error:
+        sys.exit(f"{args.folder} cannot be loaded as a model folder ({error}): give what cgc export wrote")
     if entry is None:
         sys.exit(f"{args.folder} has no encode_image: give the folder of a model of pictures")
     (image,), (vector,) = entry.inputs, entry.outputs
@@ -60,10 +63,11 @@ def main():
     files = {"encode_image": {"model.cgplan": args.folder / "model.cgplan"},
              "preprocess": {"model.py": Path(__file__).with_name("preprocess.py"), "preprocess.json": args.folder / "preprocess.json"},
              "embed_image": {}}
+    for name in files:
+        if (args.repository / name).exists():
+            sys.exit(f"{args.repository / name} exists: remove it, or give another repository")
     for name, config in (("encode_image", ENCODE), ("preprocess", PREPROCESS), ("embed_image", ENSEMBLE)):
         version = args.repository / name / "1"
-        if version.parent.exists():
-            sys.exit(f"{version.parent} exists: remove it, or give another repository")
         version.mkdir(parents=True)
         for file, source in files[name].items():
             shutil.copyfile(source, version / file)

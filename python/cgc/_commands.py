@@ -82,7 +82,8 @@ def _embed(arguments: Sequence[str]) -> int:
     sources.add_argument("--images", nargs="+", action="extend", type=Path, metavar="PATH", help="folders of pictures, or tar files of them")
     sources.add_argument("--texts", type=Path, metavar="FILE", help="a text for each line")
     parser.add_argument("--model", required=True, type=Path, metavar="FOLDER", help="what cgc export wrote")
-    parser.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="where part-*.parquet go: key, vector, error, version")
+    parser.add_argument("--out", required=True, type=Path, metavar="FOLDER",
+                        help="where part-*.parquet go: key, vector, error, version")
     parser.add_argument("--max-errors", type=_number(0, sys.maxsize), default=0, metavar="N",
                         help="inputs without a vector, above which the exit status is 1 [%(default)s]")
     parser.add_argument("--ray", metavar="auto|ADDRESS", help="use the machines of a Ray cluster: that of an address, or the one that "

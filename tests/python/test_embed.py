@@ -14,7 +14,7 @@ import cgc
 import numpy
 import pyarrow.parquet
 import pytest
-from cgc import _embed
+from cgc import _commands, _embed
 
 CGC = [sys.executable, "-c", "from cgc._program import main; main()"]
 
@@ -180,6 +180,8 @@ def test_a_picture_that_has_changed(plans, folder, tmp_path):
     (other / "0.jpg").write_bytes((folder / "1.jpg").read_bytes())
     done = run(other)
     assert done.returncode == cgc.Code.USAGE and "0.jpg has changed since" in done.stderr and rows(tmp_path / "out").keys() == got.keys()
+    os.utime(folder / "0.jpg", ns=(0, 0))  # Of the same size.
+    assert "0.jpg has changed since" in run(folder).stderr
     for source, name in (("0.jpg", "0.jpg"), ("1.jpg", "0.jpg")):
         with tarfile.open(tmp_path / "0.tar", "w") as archive:
             archive.add(folder / source, name)
@@ -295,3 +297,10 @@ def test_pictures_that_are_gone_are_not_counted(plans, folder, tmp_path):
     (folder / "0.jpg").unlink()
     done = embed(plans, "--images", folder, "--max-errors", "2", out=tmp_path / "out")
     assert done.returncode == 0 and "10 inputs, 8 vectors, 2 errors; 0 of them now" in done.stdout
+
+
+@pytest.mark.parametrize("batch", ["0", "8,8", "1,,8", "auto", "99999999999"])
+def test_batches_that_cgc_export_refuses(tmp_path, capsys, batch):
+    with pytest.raises(SystemExit, match="2"):
+        _commands.run("export", [str(tmp_path / "model"), "--openclip", "ViT-B-32", "--batch", batch])
+    assert f"--batch {batch}: give different numbers from 1 to 1073741824, such as 1,8,64" in capsys.readouterr().err

@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import shutil
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy
 import pytest
 from cgc import _commands
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 LIMIT = 1e-5  # Of the relative L2 in fp32.
 
 
@@ -226,6 +228,27 @@ def test_the_example_of_captions(plans, monkeypatch, capsys):
         scores = model.similarity(model.encode_image([plans / "pictures" / "0.jpg"]), model.encode_text([f"a photo of {each}" for each in captions]))
     monkeypatch.setattr(cgc, "load", functools.partial(cgc.load, executor="reference"))
     monkeypatch.setattr(sys, "argv", ["zero_shot.py", str(plans / "clip"), str(plans / "pictures" / "0.jpg"), "missing.jpg", "--", *captions])
-    exec((Path(__file__).parents[2] / "examples" / "zero_shot.py").read_text(), {})
+    exec(EXAMPLES.joinpath("zero_shot.py").read_text(), {})
     first, second = capsys.readouterr().out.splitlines()
     assert captions[scores[0].argmax()] in first and "missing.jpg" in second and "No such file" in second
+
+
+@pytest.mark.parametrize("arguments", [[], ["folder"], ["folder", "a.jpg", "--"], ["folder", "--", "a cat"]], ids=str)
+def test_the_example_of_captions_says_what_it_takes(monkeypatch, arguments):
+    monkeypatch.setattr(sys, "argv", ["zero_shot.py", *arguments])
+    with pytest.raises(SystemExit, match="zero_shot.py MODEL_FOLDER PICTURE... -- CAPTION..."):
+        exec(EXAMPLES.joinpath("zero_shot.py").read_text(), {})
+
+
+def test_a_repository_of_triton_is_whole_or_not_made(plans, tmp_path):
+    def make(folder):
+        return subprocess.run([sys.executable, EXAMPLES / "triton" / "make_repository.py", folder, tmp_path / "models"], capture_output=True,
+                              text=True)
+
+    (tmp_path / "model.json").write_text("[]")
+    for folder in (plans, tmp_path, tmp_path / "no"):
+        done = make(folder)
+        assert done.returncode == 1 and "cannot be loaded as a model folder" in done.stderr and "Traceback" not in done.stderr
+    (tmp_path / "models" / "embed_image").mkdir(parents=True)
+    done = make(plans / "clip")
+    assert "embed_image exists: remove it" in done.stderr and len(list((tmp_path / "models").iterdir())) == 1

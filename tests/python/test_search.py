@@ -124,7 +124,8 @@ def test_arguments_that_are_refused(server, plans, tmp_path):
     with tarfile.open(tmp_path / "a.tar", "w") as archive:
         archive.add(folder / "0.jpg", "0.jpg")
     for source, options, code, message in [
-            (folder, ["--port", port], 2, f"cannot listen on 127.0.0.1 port {port}"), (folder, ["--port", "99999"], 2, "99999 is not from 0 to 65535"),
+            (folder, ["--port", port], 2, f"cannot listen on 127.0.0.1 port {port}"),
+            (folder, ["--port", "99999"], 2, "99999 is not from 0 to 65535"),
             (folder, ["--host", "a..b", "--port", "0"], 2, "cannot listen on a..b"), (tmp_path / "a.tar", [], 2, "a.tar is a file; give a folder"),
             (tmp_path / "no", [], 3, "no does not exist")]:
         done = subprocess.run([*CGC, "search", source, "--model", plans / "clip", "--executor", "reference", "--index", tmp_path / "index",
