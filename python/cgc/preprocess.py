@@ -342,7 +342,7 @@ def _prepare(source: Any) -> Any:
             raise InvalidFileError(f"has a path that no file has ({error.reason})") from None
         if b"\0" in path:
             raise InvalidFileError("has a path with a null byte")
-        if not os.path.isfile(path) and os.path.exists(path):  # Opening a FIFO would wait.
+        if not os.path.isfile(path) and not os.path.isdir(path) and os.path.exists(path):  # Opening a FIFO would wait.
             raise InvalidFileError("is no regular file")
         return path
     if isinstance(source, numpy.ndarray):

@@ -144,7 +144,8 @@ def test_pictures_that_are_gone_or_have_changed(plans, tmp_path, monkeypatch, ca
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # Which run() sets.
 
     def search():
-        assert _commands.run("search", [str(folder), "--model", str(plans / "clip"), "--executor", "reference", "--index", str(tmp_path / "index")]) == 0
+        options = ["--model", str(plans / "clip"), "--executor", "reference", "--index", str(tmp_path / "index")]
+        assert _commands.run("search", [str(folder), *options]) == 0
         return found.pop(), capsys.readouterr().err
 
     index, message = search()
