@@ -1,18 +1,18 @@
 """Loads trained weights into a model of open_clip, with plain errors for files that are not checkpoints."""
+import importlib
 import logging
 import os
-import pickletools
+import pathlib
 import re
 import shlex
-import zipfile
+import sys
+import types
 
 from openclip_model import Failure, Usage, check_input, first_line, package
 
-SAVE = "torch.save(model.state_dict(), 'weights.pt')"
-# Constants that the state_dict of a TorchScript module may hold besides weights.
-CONSTANTS = ("attn_mask", "input_resolution", "context_length", "vocab_size")
-# The first object in a file of torch.save without the zip format.
-LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
+# The extension that cgc loads is not built where this runs: its sources are found without it.
+sys.modules.setdefault("cgc", types.ModuleType("cgc")).__path__ = [str(pathlib.Path(__file__).parents[1] / "python/cgc")]
+_checkpoint = importlib.import_module("cgc._checkpoint")
 
 
 def check_name(path, model):
@@ -32,88 +32,6 @@ def check_name(path, model):
     check_input("--checkpoint", path)
 
 
-def content_of_pickle(file):
-    """The content of a pickle: the class of its object, or the opcode that makes it."""
-    strings = []
-    for opcode, argument, _ in pickletools.genops(file):
-        if opcode.name == "GLOBAL":
-            return argument.replace(" ", ".")
-        if opcode.name == "STACK_GLOBAL":
-            return ".".join(strings[-2:])
-        if opcode.name.startswith(("EMPTY", "BININT", "BINFLOAT", "NONE", "NEW")):
-            return opcode.name
-        if isinstance(argument, str):
-            strings.append(argument)
-    return ""
-
-
-def pickled_object(content):
-    return (f"is or holds a pickled object of class {content}, which runs code of its own when it is read; load it "
-            f"where it was made and save the weights alone: {SAVE}")
-
-
-def why_not_weights(content):
-    if content in ("EMPTY_DICT", "collections.OrderedDict"):
-        return None
-    if content.startswith(("torch._utils._rebuild", "torch._tensor.", "torch.storage.")):
-        return f"this is one tensor, not weights by name; save all of the model: {SAVE}"
-    if "." in content:
-        return f"this {pickled_object(content)}"
-    return f"this is a list or a value, not weights by name; save those: {SAVE}"
-
-
-def why_not_zip(path):
-    with zipfile.ZipFile(path) as archive:
-        records = {name.split("/")[-1]: name for name in archive.namelist()}
-        if "constants.pkl" in records:
-            return ("this is a TorchScript module, not a checkpoint; give the checkpoint that it was exported from, or "
-                    "save its weights without its constants: torch.save({k: v for k, v in "
-                    f"torch.jit.load({path!r}).state_dict().items() if k not in {CONSTANTS}}}, 'weights.pt')")
-        if "data.pkl" not in records:
-            return "this is a zip archive, not a checkpoint; give what torch.save or safetensors wrote"
-        return why_not_weights(content_of_pickle(archive.read(records["data.pkl"])))
-
-
-def why_not_pickle(file):
-    """Without the zip format torch.save writes a magic number, a version and a description first."""
-    header = [[argument for _, argument, _ in pickletools.genops(file)] for _ in range(3)]
-    if LEGACY_MAGIC not in header[0]:
-        return "this is a pickle, not a checkpoint; give what torch.save or safetensors wrote"
-    return why_not_weights(content_of_pickle(file))
-
-
-def is_text(head):
-    try:
-        return all(c.isprintable() or c.isspace() for c in head[:-3].decode("utf-8", "strict"))
-    except UnicodeDecodeError:
-        return False
-
-
-def why_no_checkpoint(path):
-    """A description of a file that is not a checkpoint, from its first bytes; nothing if it may be one."""
-    with open(path, "rb") as file:
-        head = file.read(4096)
-        file.seek(0)
-        safetensors = head[8:9] == b"{" and 8 + int.from_bytes(head[:8], "little") <= os.path.getsize(path)
-        if not head:
-            return "the file is empty, not a checkpoint; copy it again"
-        if safetensors:
-            return (None if path.endswith(".safetensors")
-                    else "this is a safetensors file; give it a name that ends in .safetensors")
-        if path.endswith(".safetensors"):
-            return "this is no safetensors file, as its name says; copy it again"
-        if head.startswith(b"CGCPLAN\0"):
-            return "this is a cgc plan, not a checkpoint; give the weights that open_clip reads"
-        if head.startswith(b"version https://git-lfs"):
-            return "this is a pointer of Git LFS, not a checkpoint; fetch the file: git lfs pull"
-        if head.startswith(b"PK\3\4"):
-            return why_not_zip(path)
-        if head[0] == 0x80 and head[1:2] <= b"\5":
-            return why_not_pickle(file)
-    return f"this is {'text' if is_text(head) else 'of no known kind'}, not a checkpoint; give what torch.save or " \
-           "safetensors wrote"
-
-
 def check_checkpoint(path, model):
     """Checks, before the slow imports, that a file is a checkpoint."""
     if path == "":
@@ -121,12 +39,12 @@ def check_checkpoint(path, model):
     check_name(path, model)
     if path.endswith((".npz", ".npy")):
         return  # Weights of big_vision, which open_clip converts.
-    try:
-        why = why_no_checkpoint(path)
-    except (ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
-        why = f"this is not a checkpoint, or damaged or cut short ({first_line(error)}); copy it again"
-    if why:
+    if why := _checkpoint.why_not(path):
         raise Failure(f"{path}: {why}")
+    if _checkpoint.is_torchscript(path):
+        raise Failure(f"{path}: this is a TorchScript module, not a checkpoint; give the checkpoint that it was exported from, "
+                      "or save its weights without its constants: torch.save({k: v for k, v in "
+                      f"torch.jit.load({path!r}).state_dict().items() if k not in {_checkpoint.NO_WEIGHTS}}}, 'weights.pt')")
 
 
 class Resizes(logging.Handler):
@@ -208,9 +126,8 @@ def load_trained(args, name, open_clip):
             model = open_clip.create_model(name, pretrained=os.path.abspath(args.checkpoint),
                                            precision=args.precision, pretrained_text=False)
     except Exception as error:
-        refused = re.search(r"GLOBAL (\S+)", str(error)) if type(error).__name__ == "UnpicklingError" else None
-        if refused:
-            raise Failure(f"{args.checkpoint}: this {pickled_object(refused[1])}")
+        if refused := _checkpoint.why_refused(error):
+            raise Failure(f"{args.checkpoint}: {refused}")
         if other_names := why_other_names(args.checkpoint, str(error)):
             raise Failure(f"{args.checkpoint}: {other_names}")
         if type(error) is AttributeError and has_extra_bias(args.checkpoint, open_clip):

@@ -55,6 +55,7 @@ TESTS_OF = [
     ("tests/e2e/docs_test.py", ["Docs.CodeBlocksRun"]),
     ("tests/e2e/advice_test.py", ["Messages.AdviseWhatExists"]),
     ("tests/e2e/checkpoint_names_test.py", ["Exporter.ExplainsNamesOfCheckpoints"]),
+    ("python/cgc/_checkpoint.py", ["Python.Wheel*", "cgc_e2e_tests:tests/e2e/exporter_test.cpp"]),
     ("scripts/openclip_checkpoint.py", ["Exporter.ExplainsNamesOfCheckpoints",
                                         "cgc_e2e_tests:tests/e2e/exporter_test.cpp"]),
     ("tests/e2e/make_exported.py", ["cgc_e2e_tests:tests/e2e/exported_test.cpp"]),

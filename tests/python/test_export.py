@@ -155,10 +155,14 @@ def test_weights_that_open_clip_leaves_uninitialized(tmp_path):
 
 
 BAD_FILES = {
-    "text": (b"no checkpoint", "no checkpoint that torch or safetensors reads"), "empty": (b"", "no checkpoint"),
-    "one tensor": (torch.zeros(3), "it holds Tensor, not weights by name"), "others": ({"epoch": 1}, "it holds epoch, and no weights"),
+    "text": (b"no checkpoint", "this is text, not a checkpoint"), "empty": (b"", "the file is empty"),
+    "pointer": (b"version https://git-lfs.github.com/spec/v1", "git lfs pull"), "plan": (b"CGCPLAN\0", "this is a cgc plan"),
+    "noise": (bytes(range(128, 256)), "this is of no known kind"), "safetensors": (b"\2" + bytes(7) + b"{}", "a name that ends in .safetensors"),
+    "cut": (b"PK\3\4" + bytes(99), "cut short"), "pickle": (b"\x80\2}.\x80\2}.\x80\2}.", "this is a pickle"),
+    "one tensor": (torch.zeros(3), "this is one tensor, not weights by name"), "list": ([1], "this is a list or a value"),
+    "object": ({"model": torch.nn.Linear(2, 2)}, "holds a pickled object of class torch.nn.modules.linear.Linear"), "others": ({"epoch": 1}, "it holds epoch, and no weights"),
     "another model": ({"fc.weight": torch.zeros(3, 3)}, "the weights are not those of export_test"),
-    "code": (torch.nn.Linear(2, 2), "no checkpoint that torch or safetensors reads.*save the weights alone"),
+    "code": (torch.nn.Linear(2, 2), "pickled object of class torch.nn.modules.linear.Linear, .*save the weights alone"),
 }
 
 
