@@ -1,6 +1,7 @@
 // The fake GPU's memory: allocation, and which device an address belongs to.
 #include "tests/fake_cuda/state.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
