@@ -172,9 +172,9 @@ def test_requests_share_a_batch(plans, connected, monkeypatch):
     monkeypatch.setattr(serve, "get_replica_context", lambda: types.SimpleNamespace(_deployment_config=config))
     application = cgc.ray.deployment(str(plans / "clip"), options={"executor": "reference"}, batch_wait=60)
     handle = serve.run(application, name="batches", route_prefix="/batches", _local_testing_mode=True)
-    answers = [handle._text.remote(text) for text in ("a cat", "a dog", "a cat", "")]  # As many as the largest bucket.
+    answers = [handle._text.remote(text) for text in ("a cat", "a dog", "a cat", "") * 2]  # Twice as many as the largest bucket.
     answers = [answer.result() for answer in answers]
-    assert sizes == [4] and numpy.array_equal(answers[0], answers[2]) and not numpy.array_equal(answers[0], answers[1])
+    assert sizes == [4, 4] and numpy.array_equal(answers[0], answers[2]) and not numpy.array_equal(answers[0], answers[1])
 
 
 def test_a_process_that_always_dies_is_an_error(plans, cluster, connected, tmp_path, monkeypatch):
