@@ -83,8 +83,8 @@ def _bytes() -> Any:
 
 def _is_weights(content: Mapping[Any, Any]) -> bool:
     import torch
-    values = [value for name, value in content.items() if str(name).rsplit(".", 1)[-1] not in NO_WEIGHTS]
-    return bool(values) and all(isinstance(name, str) for name in content) and all(isinstance(value, torch.Tensor) for value in values)
+    weights = {name: value for name, value in content.items() if str(name).rsplit(".", 1)[-1] not in NO_WEIGHTS}
+    return bool(weights) and all(isinstance(name, str) and isinstance(value, torch.Tensor) for name, value in weights.items())
 
 
 def _load(path: Path) -> Any:

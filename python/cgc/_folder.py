@@ -62,8 +62,8 @@ class Card:
         return self.identity.startswith(RANDOM)
 
 
-def card_of(folder: Path, model: Any, read: Mapping[str, torch.Tensor], source: str | None, *, architecture: Mapping[str, Any], precision: str,
-            versions: Mapping[str, str], **facts: Any) -> Card:
+def card_of(folder: Path, model: Any, read: Mapping[str, torch.Tensor], source: str | None, *,
+            architecture: Mapping[str, Any], precision: str, versions: Mapping[str, str], **facts: Any) -> Card:
     """The card of a folder with all its files, for a torch module. `read`: those of its weights that decide vectors.
     `source`: where they come from; None: from nowhere."""
     import torch

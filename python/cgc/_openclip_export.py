@@ -63,8 +63,8 @@ def export(folder: str | os.PathLike[str], name: str, *, checkpoint: str | os.Pa
         preprocess = Preprocess(_transform(open_clip, model))
         (scratch / _folder.PREPROCESS).write_text(json.dumps(preprocess.to_json(), indent=2) + "\n")
         _tokenizer.write(tokenizer, scratch / _folder.TOKENIZER)
-        size, read = compile_towers(model.eval(), _towers(model, preprocess, _tokenizer.read(scratch / _folder.TOKENIZER), target), batch,
-                                    precision, target, options, scratch, name)
+        towers = _towers(model.eval(), preprocess, _tokenizer.read(scratch / _folder.TOKENIZER), target)
+        size, read = compile_towers(model, towers, batch, precision, target, options, scratch, name)
         complete(_folder.card_of(scratch, model, read, source, architecture=open_clip.get_model_config(name), precision=precision,
                                  versions={"open_clip": open_clip.__version__}, name=name, target=target, size=size))
     return folder

@@ -112,7 +112,8 @@ def _size_of(module: torch.nn.Module, tower: Tower) -> int:
         except Exception as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
             hint = "; for shorter texts, set model_max_length in its tokenizer_config.json" if "mask" in example else ""
-            raise UsageError(f"torch cannot run {tower.entry} of the model for {shapes}: {type(error).__name__}: {reason}{hint}") from error
+            raise UsageError(f"torch cannot run {tower.entry} of the model for {shapes}: {type(error).__name__}: "
+                             f"{reason}{hint}") from error
         if not isinstance(vectors, torch.Tensor) or vectors.dim() != 2:
             what = list(vectors.shape) if isinstance(vectors, torch.Tensor) else type(vectors).__name__
             raise UsageError(f"{tower.entry} of the model gives {what} for {shapes}, and a model folder takes one that gives a "

@@ -150,8 +150,12 @@ def _transform(path: Path) -> dict[str, Any]:
 def _captions(transformers: Any, path: Path, scratch: Path, model: Any) -> Tower:
     """The texts of CLIP and SigLIP, padded to the length of the positions, without a mask."""
     import torch
-    length = model.config.text_config.max_position_embeddings
-    _tokenizer.write_transformers(_auto_tokenizer(transformers, path, model.config.text_config), length, scratch / _folder.TOKENIZER)
+    config = getattr(model.config, "text_config", None)
+    length = getattr(config, "max_position_embeddings", None)
+    if not length:
+        raise UsageError(f"{path}: the configuration of {type(model).__name__} has no text_config with max_position_embeddings; compile "
+                         "the model with cgc.compile()")
+    _tokenizer.write_transformers(_auto_tokenizer(transformers, path, config), length, scratch / _folder.TOKENIZER)
     example = torch.from_numpy(_tokenizer.read(scratch / _folder.TOKENIZER)("a"))
     return Tower("encode_text", lambda text: _tensor_of(model.get_text_features(input_ids=text)), [{"text": example}])
 

@@ -517,6 +517,16 @@ def test_weights_that_no_tower_reads_do_not_count(bert, tmp_path):
     assert len({*identities}) == 1
 
 
+def test_the_pooling_without_modules_and_in_either_form(bert, tmp_path):
+    with pytest.warns(UserWarning, match="its vectors are means over tokens"):
+        assert card(cgc.huggingface.export(tmp_path / "none", bert, batch=1))["architecture"]["pooling"] == "mean"
+    (bert / "1_Pooling").mkdir()
+    (bert / "modules.json").write_text(json.dumps([{"path": "", "type": "x.Transformer"}, {"path": "1_Pooling", "type": "x.Pooling"}]))
+    for number, form in enumerate([{"pooling_mode": "max"}, {"pooling_mode_max_tokens": True, "pooling_mode_mean_tokens": False}]):
+        (bert / "1_Pooling/config.json").write_text(json.dumps(form))
+        assert card(cgc.huggingface.export(tmp_path / str(number), bert, batch=1))["architecture"]["pooling"] == "max"
+
+
 BAD_SETTINGS = {
     "modules.json": [({"a": 1}, "is no list of modules"), ([], "its modules are none"), ([{"type": 3, "path": ""}], "is no list of modules"),
                      ([{"type": "x.Transformer", "path": ""}], "its modules are Transformer, and cgc runs")],

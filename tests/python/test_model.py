@@ -210,6 +210,17 @@ def test_a_file_that_is_missing_or_changed_is_named(copy, name):
         cgc.load(copy)
 
 
+def test_a_card_that_has_changed_is_refused(copy):
+    card = json.loads((copy / "model.json").read_text())
+    for name, value in {**card, "identity": card["identity"].removeprefix("RANDOM-WEIGHTS-")}.items():
+        if name != "format":
+            changed = {**card, name: value if value != card[name] else 10 ** 12}
+            for content in (changed, {key: each for key, each in card.items() if key != name}, {**card, "other": 1}):
+                (copy / "model.json").write_text(json.dumps(content))
+                with pytest.raises(cgc.InvalidFileError, match="model.json has changed since the export"):
+                    cgc.load(copy)
+
+
 @pytest.mark.parametrize("content, message", [
     ('{"format": 1}', "has format 1, and this version of cgc reads 3"), ("[]", "has format None"), ("{", "missing or damaged"),
     ('{"format": 3}', "model.json has changed since the export"), ("[" * 100_000, "missing or damaged"), (b"\xff", "missing or damaged"),
