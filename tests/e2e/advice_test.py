@@ -154,13 +154,15 @@ for path in sorted(runtime | tool):
             check(path, text, declared, f"cgc.h has no {name}{'::' + member if member else ''}")
 for interface in ("runtime/c_api/trainer.cpp", "tools/cgc/verbs/train.cpp"):
     assert ".words = {" in (ROOT / interface).read_text(), f"{interface} prints the TrainerWords of C++"
+of_commands = set(re.findall(r'add_argument\("(--[a-z-]+)"', (ROOT / "python/cgc/_commands.py").read_text()))
 for path in sorted(package):
     own = set(re.findall(r'add_argument\("(--[a-z-]+)"', path.read_text()))  # Of the commands of Python.
     for text in python_literals(path.read_text()):
         check_common(path, text, read_by_runtime)
         is_argument = FLAG.fullmatch(text)  # Of the command that cgc.compile runs.
         for flag in FLAG.findall(text):
-            check(path, text, flag in own or is_argument and flag in flags["compile"] | known, f"Python advises {flag}")
+            serves_both = flag in of_commands and f"{flag[2:]} ({flag})" in text  # The parameter's name stands before.
+            check(path, text, flag in own or serves_both or is_argument and flag in flags["compile"] | known, f"Python advises {flag}")
         is_op = re.fullmatch("cgc::[a-z_]+", text)  # For torch.library.
         check(path, text, is_op or not re.search(r"\w::\w", text), "Python advises a name of C++")
         check(path, text, not FILE.search(text), "a wheel has no files of the repository")
