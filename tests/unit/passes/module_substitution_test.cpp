@@ -296,7 +296,7 @@ TEST(ModuleSubstitutionTest, AnAssertionOnDataGoesWithTheBodyOrTheCallThatIsRepl
   PipelineBuilder nothing;
   EXPECT_THAT(compileModel(*module, nothing).status(),
               refuses(Code::Unsupported, "data-dependent control flow"));
-  for (ModuleSubstitution substitution :
+  for (const ModuleSubstitution &substitution :
        {ModuleSubstitution{.name = "body", .pathGlob = "blocks.1", .replaceBody = becomeOnlySilu},
         ModuleSubstitution{
             .name = "call", .pathGlob = "blocks.1", .replaceCall = becomeScaledTanh}}) {
