@@ -6,6 +6,7 @@ import math
 import operator
 import os
 import pathlib
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -81,9 +82,8 @@ def _advising(remake: str) -> Iterator[None]:
     try:
         yield
     except DeviceError as error:
-        message = str(error).replace("with the reference executor, which is slow (cgc run --executor reference)",
-                                     'with executor="reference", which is slow')
-        raise DeviceError(message.replace("compile it with --target cpu", f'{remake} with target="cpu"')) from None
+        message = re.sub(r"with the reference executor, which is slow \([^)]*\)", 'with executor="reference", which is slow', str(error))
+        raise DeviceError(re.sub(r"compile it with \S+ cpu", f'{remake} with target="cpu"', message)) from None
 
 
 class Session:

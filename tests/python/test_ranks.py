@@ -17,7 +17,7 @@ NCCL = os.environ.get("CGC_TEST_NCCL") or str(Path(__file__).parents[2] / "build
 
 #: What each rank runs before the body of a test. `train()` gives the trainer of a rank, or, without a group, that of the whole batch.
 PROLOGUE = '''
-import os, sys
+import atexit, os, sys
 from datetime import timedelta
 from pathlib import Path
 import cgc, numpy, torch
@@ -42,6 +42,7 @@ def train(example, model=None, **options):
 
 def begin():
     dist.init_process_group("gloo", timeout=timedelta(seconds=60))
+    atexit.register(dist.destroy_process_group)  # Else torch may abort at the exit.
     rank, ranks = dist.get_rank(), dist.get_world_size()
     return rank, ranks, {"process_group": dist.group.WORLD, "nccl_path": NCCL, "timeout": 20}
 
