@@ -140,7 +140,7 @@ class Preprocess:
         layout: "NCHW" or "NHWC" [NHWC for uint8, else NCHW].
         threads: on how many pictures work goes on at a time [the processors that this process may use].
         max_pixels: a picture with more is refused before memory for its pixels is allocated.
-        JPEG files need nothing else; other formats need Pillow.
+        JPEG files need nothing else; other formats, and progressive JPEG files that lack scans, need Pillow.
         A picture that cannot be used has its error in the result, and does not keep others from it. Raises UsageError
         for the other arguments.
         """
@@ -252,7 +252,7 @@ class Preprocess:
             try:
                 from PIL import Image
             except ImportError:
-                raise UnsupportedError("is no JPEG, and other formats are decoded by Pillow; pip install pillow") from None
+                raise UnsupportedError("is no JPEG, or lacks scans of one, which is left to Pillow; pip install pillow") from None
             file = os.fsdecode(source) if isinstance(source, bytes) else io.BytesIO(source)
             with Image.open(file) as image:
                 return self._pixels_of(image, max_pixels)

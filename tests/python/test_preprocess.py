@@ -32,11 +32,20 @@ def _scan(file):
     return file.index(b"\xff\xda") + 14
 
 
+def _drop_scans(rng, file):
+    """Ends a progressive file after some of its scans, as far as it has more than one."""
+    scans = [at for at in range(len(file) - 1) if file[at:at + 2] == b"\xff\xda"]
+    if len(scans) > 1:
+        del file[scans[int(rng.integers(1, len(scans)))]:]
+        file.extend(b"\xff\xd9")
+
+
 #: What befalls a JPEG file.
 DAMAGES = {
     "header": lambda rng, file: _change(rng, file, 0, _scan(file)),
     "scan": lambda rng, file: _change(rng, file, _scan(file), len(file)),
     "scan with more": lambda rng, file: file.insert(int(rng.integers(_scan(file), len(file))), int(rng.integers(256))),
+    "fewer scans": _drop_scans,
     "cut": lambda rng, file: file.__delitem__(slice(int(rng.integers(len(file))), None)),
     "cut at the end": lambda rng, file: file.__delitem__(slice(len(file) - int(rng.integers(1, 12)), None)),
 }

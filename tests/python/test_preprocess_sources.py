@@ -59,7 +59,7 @@ def test_normalization(preprocess):
     (JPEG[:2], None, "picture 1"),
     (JPEG[:20], cgc.InvalidFileError, "picture 1 is cut short"),
     (JPEG[:-30], cgc.InvalidFileError, "picture 1 is no JPEG that can be decoded: "),
-    (b"not a picture", None, "is no JPEG, and other formats are decoded by Pillow; pip install pillow" if NO_PILLOW
+    (b"not a picture", None, "is no JPEG, or lacks scans of one, which is left to Pillow; pip install pillow" if NO_PILLOW
      else "cannot be decoded by Pillow"),
     (b"\xff\xd8\xff\xd9", cgc.InvalidFileError, "is no JPEG that can be decoded: "),
     (JPEG.replace(b"\xff\xc9", b"\xff\xc3"), cgc.InvalidFileError, "is no JPEG that can be decoded: Unsupported"),
@@ -146,14 +146,14 @@ def test_another_thread_may_be_importing_pillow(preprocess, monkeypatch):
 
 
 def progressive(scans):
-    """16 x 16 grey pixels as a progressive JPEG of so many scans: one of the DC coefficients, and refinements of them."""
+    """16 x 16 grey pixels as a progressive JPEG of so many scans: one of AC coefficients, and others of DC coefficients."""
     def segment(marker, content):
         return struct.pack(">BBH", 0xff, marker, len(content) + 2) + content
 
-    table = segment(0xdb, bytes([0]) + bytes([1] * 64)) + segment(0xc4, bytes([0, 1] + [0] * 15 + [0]))
-    first = segment(0xda, bytes([1, 1, 0x00, 0, 0, 13])) + b"\0"
-    return b"\xff\xd8" + segment(0xc2, struct.pack(">BHHB", 8, 16, 16, 1) + bytes([1, 0x11, 0])) + table + first \
-        + (segment(0xda, bytes([1, 1, 0x00, 0, 0, 13])) + b"\0") * (scans - 1) + b"\xff\xd9"
+    tables = segment(0xdb, bytes([0]) + bytes([1] * 64)) + b"".join(segment(0xc4, bytes([kind, 1] + [0] * 16)) for kind in (0, 0x10))
+    dc, ac = segment(0xda, bytes([1, 1, 0, 0, 0, 0])) + b"\0", segment(0xda, bytes([1, 1, 0, 1, 63, 0])) + b"\x0f"
+    return b"\xff\xd8" + segment(0xc2, struct.pack(">BHHB", 8, 16, 16, 1) + bytes([1, 0x11, 0])) + tables + dc * (scans - 1) + ac \
+        + b"\xff\xd9"
 
 
 def test_a_jpeg_of_many_scans_is_refused(preprocess):

@@ -42,9 +42,6 @@ private:
   int64_t row_ = 0;
 };
 
-/// The file has a format that only others read.
-struct OtherFormat {};
-
 [[noreturn]] void cannotRead(int error) {
   throw PictureError(CGC_INVALID_FILE, "cannot be read: " + std::generic_category().message(error));
 }
@@ -99,7 +96,7 @@ struct Worker {
     if (bytes.empty())
       throw PictureError(CGC_INVALID_FILE, "is empty: it has 0 bytes");
     if (!isJpeg(bytes))
-      throw OtherFormat();
+      throw ForPillow();
     try {
       call.consume(i, *readJpeg(bytes, call.maxPixels, &scratch.coefficients), scratch);
     } catch (const Flawed &) {
@@ -119,8 +116,8 @@ struct Worker {
     try {
       std::visit([&](const auto &each) { run(each, i, call); }, source);
       return std::nullopt;
-    } catch (const OtherFormat &) {
-      return Failure{std::nullopt, "is no JPEG"};
+    } catch (const ForPillow &) {
+      return Failure{std::nullopt, "is for Pillow"};
     } catch (const PictureError &error) {
       return Failure{error.code(), error.what()};
     } catch (const std::bad_alloc &) {

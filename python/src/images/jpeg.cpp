@@ -174,6 +174,11 @@ void JpegReader::start() {
   if (started_)
     return;
   guarded([&] { jpeg_start_decompress(&decoder_); });
+  if (decoder_.progressive_mode)
+    for (int i = 0; i < decoder_.num_components; ++i)
+      for (const int missingBits : decoder_.coef_bits[i]) // -1: all of them.
+        if (missingBits != 0)
+          throw ForPillow();
   if (memory_)
     huffman_ = HuffmanDecoder::install(decoder_, *memory_);
   started_ = true;

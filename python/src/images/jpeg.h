@@ -21,11 +21,15 @@ bool isJpeg(std::span<const uint8_t> file);
 /// a warning's data as Pillow does. Throws PictureError: damaged, cut short, a process or a number
 /// of components that is not supported, more than `maxPixels` pixels, or more than 100 scans.
 /// With `memory`, which must outlive the reader, a faster decoder throws Flawed at the first flaw
-/// in the coefficients.
+/// in the coefficients. Of a progressive file without all of its scans, the first call of a reader
+/// throws ForPillow: libjpeg smooths what it has, and each release in another way.
 std::unique_ptr<RowReader> readJpeg(std::span<const uint8_t> file, int64_t maxPixels,
                                     std::vector<uint8_t> *memory);
 
 /// The file has a flaw, perhaps one that readJpeg passes over without `memory`.
 struct Flawed {};
+
+/// Only Pillow reads the file as Pillow does.
+struct ForPillow {};
 
 } // namespace cgc_images
