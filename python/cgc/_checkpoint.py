@@ -7,7 +7,7 @@ import pickletools
 import re
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,7 +19,7 @@ _PREFIXES = ("module.", "_orig_mod.", "model.")
 _WEIGHTS = ("state_dict", "model", "model_state_dict", "module")
 _AVERAGES = ("state_dict_ema", "model_ema", "ema", "ema_state_dict", "ema_model")
 #: What the state of a TorchScript module of CLIP holds besides weights, and what AveragedModel counts.
-NO_WEIGHTS = ("attn_mask", "input_resolution", "context_length", "vocab_size", "n_averaged")
+_NO_WEIGHTS = ("attn_mask", "input_resolution", "context_length", "vocab_size", "n_averaged")
 #: The first object in a file of torch.save without the zip format.
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _SAVE = "torch.save(model.state_dict(), 'weights.pt')"
@@ -47,7 +47,7 @@ def read(path: Path, average: bool) -> dict[str, Any]:
     if not isinstance(content, Mapping):
         raise InvalidFileError(f"{path}: it holds {type(content).__name__}, not weights by name; save those: {_SAVE}")
     weights = {name: value for name, value in content.items()
-               if isinstance(value, torch.Tensor) and str(name).rsplit(".", 1)[-1] not in NO_WEIGHTS}
+               if isinstance(value, torch.Tensor) and str(name).rsplit(".", 1)[-1] not in _NO_WEIGHTS}
     while weights and (prefix := next((each for each in _PREFIXES if all(name.startswith(each) for name in weights)), None)):
         weights = {name.removeprefix(prefix): value for name, value in weights.items()}
     for name, value in weights.items():
@@ -58,6 +58,28 @@ def read(path: Path, average: bool) -> dict[str, Any]:
     weights = {name: value.float() if value.is_floating_point() else value for name, value in weights.items()}
     check_finite(path, weights)
     return weights
+
+
+def load(path: Path, average: bool, open_clip: Any, name: str, create: Callable[..., Any], scratch: Path) -> tuple[Any, list[str]]:
+    """The model `name` of open_clip, which `create` makes with the settings that it needs besides, with the weights of read(), and
+    which positions were resized. `scratch` is a folder for a file of that size. UsageError for the weights of another model."""
+    import torch
+    weights = read(path, average)
+    model = create(**({"init_logit_bias": 0.0} if "logit_bias" in weights else {}))
+    shapes = {key: value.shape for key, value in weights.items()}
+    cleaned = scratch / "weights.pt"  # open_clip's conversions take a file.
+    try:
+        torch.save(weights, cleaned)
+        open_clip.load_checkpoint(model, str(cleaned))
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines()] or [type(error).__name__]
+        raise UsageError(f"{path}: the weights are not those of {name}: {' '.join(lines[:3])[:500]}; give the model that was "
+                         "trained") from error
+    finally:
+        cleaned.unlink(missing_ok=True)
+    return model, [f"{path}: {key} was resized from {list(shapes[key])} to {list(value.shape)}, so that results differ from those in "
+                   "training" for key, value in model.state_dict().items()
+                   if key in shapes and "positional_embedding" in key and shapes[key] != value.shape]
 
 
 def check_finite(source: object, weights: Mapping[str, Any]) -> None:
@@ -83,7 +105,7 @@ def _bytes() -> Any:
 
 def _is_weights(content: Mapping[Any, Any]) -> bool:
     import torch
-    weights = {name: value for name, value in content.items() if str(name).rsplit(".", 1)[-1] not in NO_WEIGHTS}
+    weights = {name: value for name, value in content.items() if str(name).rsplit(".", 1)[-1] not in _NO_WEIGHTS}
     return bool(weights) and all(isinstance(name, str) and isinstance(value, torch.Tensor) for name, value in weights.items())
 
 
@@ -98,15 +120,15 @@ def _load(path: Path) -> Any:
             if path.suffix == ".safetensors":
                 from safetensors.torch import load_file
                 return load_file(path)
-            if is_torchscript(path):
+            if _is_torchscript(path):
                 return torch.jit.load(path, map_location="cpu").state_dict()
             return torch.load(path, map_location="cpu", weights_only=True)
         except Exception as error:
-            why = why_refused(error) or _damaged(error)
+            why = _why_refused(error) or _damaged(error)
     raise InvalidFileError(f"{path}: {why}")
 
 
-def is_torchscript(path: str | os.PathLike[str]) -> bool:
+def _is_torchscript(path: str | os.PathLike[str]) -> bool:
     if not zipfile.is_zipfile(path):
         return False
     with zipfile.ZipFile(path) as archive:
@@ -151,7 +173,7 @@ def why_not(path: str | os.PathLike[str]) -> str | None:
         return _damaged(error)
 
 
-def why_refused(error: Exception) -> str | None:
+def _why_refused(error: Exception) -> str | None:
     """What torch.load says of a class that it does not make; None if the error is another."""
     refused = re.search(r"GLOBAL (\S+)", str(error)) if type(error).__name__ == "UnpicklingError" else None
     return f"this {_pickled(refused[1])}" if refused else None

@@ -167,25 +167,12 @@ def _where_to_get(open_clip: Any, name: str, pretrained: str | None) -> str:
 def _with_checkpoint(open_clip: Any, name: str, path: Path, ema: bool, transform: dict[str, Any], scratch: Path) -> Any:
     if path.suffix in (".npz", ".npy"):  # Of big_vision, which open_clip converts.
         return _created(open_clip, name, str(_existing(path, "a checkpoint").resolve()), force_preprocess_cfg=transform)
-    import torch
-    weights = _checkpoint.read(path, ema)
-    bias = {"init_logit_bias": 0.0} if "logit_bias" in weights else {}
-    model = _created(open_clip, name, None, force_preprocess_cfg=transform, **bias)
-    shapes = {key: value.shape for key, value in weights.items()}
-    cleaned = scratch / "weights.pt"  # open_clip's conversions take a file.
-    try:
-        torch.save(weights, cleaned)
-        open_clip.load_checkpoint(model, str(cleaned))
-    except Exception as error:
-        lines = [line.strip() for line in str(error).splitlines()] or [type(error).__name__]
-        raise UsageError(f"{path}: the weights are not those of {name}: {' '.join(lines[:3])[:500]}; give the model that was "
-                         "trained") from error
-    finally:
-        cleaned.unlink(missing_ok=True)
-    for key, value in model.state_dict().items():
-        if key in shapes and "positional_embedding" in key and shapes[key] != value.shape:
-            warnings.warn(f"{path}: {key} was resized from {list(shapes[key])} to {list(value.shape)}: results differ from those in "
-                          "training", stacklevel=4)
+    def create(**settings: Any) -> Any:
+        return _created(open_clip, name, None, force_preprocess_cfg=transform, **settings)
+
+    model, resized = _checkpoint.load(path, ema, open_clip, name, create, scratch)
+    for message in resized:
+        warnings.warn(message, stacklevel=4)
     return model
 
 
