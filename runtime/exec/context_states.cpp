@@ -134,7 +134,7 @@ Status Context::Impl::moveState(Communicator &communicator, size_t index, const 
                                          "cannot move the state '" + state.name + "'");
     return moved.isOk() ? waited : moved;
   };
-  Status moved = move();
+  Status moved = noThrow(move);
   engine.memory().release(bytes);
   return moved;
 }

@@ -34,9 +34,14 @@ Status Trainer::Impl::shareStates() {
 Status Trainer::Impl::transfer(size_t index, const TensorView &view, bool toState) {
   if (!isDivided(index))
     return implOf(*context).transferState(index, view, toState);
-  return withRanks("the state '" + plan->data().states[index].name + "'", [&] {
-    return implOf(*context).moveState(*communicator(), index, view, toState);
+  Status moved = noThrow([&] {
+    return withRanks("the state '" + plan->data().states[index].name + "'", [&] {
+      return implOf(*context).moveState(*communicator(), index, view, toState);
+    });
   });
+  if (!moved.isOk())
+    communicator()->abort(moved); // The other ranks wait for this one.
+  return moved;
 }
 
 Status Trainer::Impl::refuseMicroBatches(uint64_t number) const {

@@ -169,7 +169,7 @@ public:
   /// their parameters. The files are written to "`folder`.tmp.PID", synced, and put in the place of
   /// `folder` at once, so that readers see the checkpoint before or all of this one. The folder
   /// that contains `folder` must exist. Of several ranks, rank 0 writes, and the others send it the
-  /// states that they alone hold, one at a time, also after a failure of rank 0.
+  /// states that they alone hold, one at a time, and are Ok also if rank 0 fails.
   /// Usage if `folder` exists and is no checkpoint; Failed if
   /// the files cannot be written, or if a parameter that the steps train, its moments or its
   /// average have a NaN or an infinity, and the checkpoint before is whole.

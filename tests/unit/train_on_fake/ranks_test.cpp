@@ -476,5 +476,22 @@ TEST_F(TrainerRanks, MoveDividedStates) {
   EXPECT_EQ(statesOf("again").at("w1:exp_avg"), std::vector<float>(kTrained, 0));
 }
 
+/// The others wait for a rank that refuses its view of a divided state.
+TEST_F(TrainerRanks, EndWhenOneDoesNotMoveADividedState) {
+  onRanks({.count = 2, .haveGpus = true, .timeout = std::chrono::seconds(2)}, [&](Communicator &c) {
+    ASSERT_EQ(cudaSetDevice(c.rank()), cudaSuccess);
+    FakeProvider provider;
+    provider.ops = trainingOps(doWork);
+    Result<Trainer> trainer = Trainer::create(sharded_, optionsOf(c, provider));
+    ASSERT_TRUE(trainer.isOk()) << trainer.status().message();
+    std::vector<float> values(kTrained + 1);
+    const std::vector<int64_t> wrong = {kTrained + 1};
+    const Status written =
+        trainer->write("w:exp_avg", floatView(values, c.rank() == 1 ? wrong : kParameterSizes));
+    EXPECT_FALSE(written.isOk());
+    EXPECT_FALSE(c.check().isOk());
+  });
+}
+
 } // namespace
 } // namespace cgc::test

@@ -171,6 +171,7 @@ Status compareRanks(const TrainFlags &options, const Dataset &data, uint64_t bat
       {"--steps", std::to_string(steps)},
       {"--log-every", std::to_string(logEvery)},
       {"--accumulate", std::to_string(options.accumulate)},
+      {"--checkpoint", options.checkpoint.empty() ? "not given" : "given"},
       {"--checkpoint-every", std::to_string(options.checkpointEvery)},
       {"--shuffle", options.shuffle ? "given" : "not given"},
       {"--seed", std::to_string(options.seed.value_or(0))},
