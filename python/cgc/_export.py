@@ -182,6 +182,14 @@ class Outputs:
         return cls(torch.utils._pytree.treespec_loads(facts["tree"]),
                    [name and getattr(torch, name) for name in facts["dtypes"]], facts["are_new"])
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Outputs) and repr(self._facts()) == repr(other._facts())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _facts(self) -> Any:
+        return self._tree, self._dtypes, self.are_new
+
     def to_json(self) -> dict[str, Any]:
         import torch
         return {"tree": torch.utils._pytree.treespec_dumps(self._tree), "are_new": self.are_new,
@@ -222,12 +230,25 @@ def _are_equal(got: Any, want: Any) -> bool:
 def agree(got: Any, want: Any, limit: float) -> bool:
     """Whether two trees have equal tensors, or tensors of floats whose relative L2 distance is at most `limit`."""
     import torch
-    leaves, expected = torch.utils._pytree.tree_leaves(got), torch.utils._pytree.tree_leaves(want)
-    return len(leaves) == len(expected) and all(
-        a.shape == b.shape and a.dtype == b.dtype and
-        (bool((a.double() - b.double()).norm() <= limit * b.double().norm()) if b.is_floating_point() else torch.equal(a, b))
-        if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) else repr(a) == repr(b)
-        for a, b in zip(leaves, expected))
+    (leaves, tree), (expected, wanted) = torch.utils._pytree.tree_flatten(got), torch.utils._pytree.tree_flatten(want)
+
+    def are_near(a: Any, b: Any) -> bool:
+        if not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)):
+            return repr(a) == repr(b)
+        a = a.to(b.device)
+        if a.shape != b.shape or a.dtype != b.dtype or not b.is_floating_point():
+            return a.dtype == b.dtype and torch.equal(a, b)
+        finite, a, b = torch.isfinite(b), a.double(), b.double()
+        return torch.allclose(a[~finite], b[~finite], equal_nan=True) and \
+            bool((a[finite] - b[finite]).norm() <= limit * b[finite].norm())
+
+    return repr(tree) == repr(wanted) and all(map(are_near, leaves, expected))
+
+
+def is_constant(value: Any) -> bool:
+    """Whether it is a tensor of floats with several elements, all of which are equal."""
+    import torch
+    return isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel() > 1 and bool((value == value.flatten()[0]).all())
 
 
 def _scale(tensor: Any) -> float:

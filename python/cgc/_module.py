@@ -7,6 +7,7 @@ import hashlib
 import html
 import inspect
 import itertools
+import json
 import operator
 import os
 import shutil
@@ -49,14 +50,13 @@ class _Program:
     """What one form of inputs runs."""
 
     inputs: dict[str, tuple[str, list[int | str]]]  #: Dtype and sizes of each, "N" for a dynamic batch, "L0" for a length.
-    path: Path  #: The exported program, or where it is written if the cache lacks a plan of it.
+    path: Path  #: The exported program; there is no such file if only the cache knows it.
     digest: str  #: Of its content.
     most: int  #: The largest batch that it is exported for.
     outputs: _export.Outputs
     device: int | None  #: The GPU of the inputs, if they are on one.
     level: int  #: Which sizes are dynamic.
     export: str | None  #: Names what the cache has of the export.
-    example: tuple[dict[str, Any], dict[str, Any]] | None = None  #: The tensors and constants to export it with, until it is.
     is_checked: bool = True  #: Whether it was exported in this process, or its results were compared with the model's.
     buckets: list[_Bucket] = dataclasses.field(default_factory=list)
     is_chosen: bool = False  #: Whether compile() was given the batches: others run in them.
@@ -96,11 +96,11 @@ class _NotNow(UsageError):
     """The model may be compiled, but not in this call."""
 
 
-class _Stale(_NotNow):
-    """The cache has the export of another model for this one."""
+class _NotExported(_NotNow):
+    """The cache has an export of the model, and not the plan of a bucket."""
 
     def __init__(self) -> None:
-        super().__init__("the cache has another export; call again")
+        super().__init__("the model has to be exported for this batch; call it again")
 
 
 class CompiledModule:
@@ -142,6 +142,7 @@ class CompiledModule:
         self._refused: dict[Any, bool] = {}  # Forms that stay with torch, and whether their submodules are compiled.
         self._calls: dict[Any, _Call] = {}  # Those that need nothing but the memory of their tensors.
         self._level = _LENGTHS  # What torch can export the model with, as far as is known.
+        self._trusts_cache = True  # Until an export in it is another model's, or lacks a plan.
         self._ahead: list[tuple[Mapping[str, Any], Sequence[int]]] = []  # What compile() was given.
         self._weights: list[Any] = []  # Of the programs, and their versions.
         self._versions = 0  # Their sum, as a version only grows.
@@ -171,7 +172,8 @@ class CompiledModule:
                                          "give compile() this batch, or shapes='auto'")
                     if self._shapes == "wait":
                         program = self._compile(program, [bucket], tensors, constants)
-                    else:
+                    elif program.is_checked or not self._load_known(program, bucket):
+                        program = self._program_of(tensors, constants, bucket[0])
                         self._compile_later(program, bucket, form)
                 if program.takes(bucket):
                     call = self._prepare(program, tensors, arguments)
@@ -217,7 +219,7 @@ class CompiledModule:
         with _export.LOCK:
             self._programs, self._refused, self._calls, self._level = {}, {}, {}, _LENGTHS
             self._by_submodule = None
-            self._weights, self._versions, self._is_old = [], 0, False
+            self._weights, self._versions, self._is_old, self._trusts_cache = [], 0, False, True
         ahead, self._ahead = self._ahead, []
         for inputs, batch in ahead:
             self.compile(inputs, batch)
@@ -301,7 +303,9 @@ class CompiledModule:
                     raise _NotNow(f"the model is compiled for {len(self._programs)} forms of inputs, which is the limit; "
                                   "give compile() a larger limit")
                 fingerprint = _fingerprint.of(self._model, _cache.surroundings()) if _cache.is_on() else None
-                program = (self._known(fingerprint, tensors, constants, most) if fingerprint else None) or \
+                # Of zeros, many models compute the same, so that a comparison of results says nothing.
+                may_know = fingerprint and self._trusts_cache and not any(map(_export.is_constant, tensors.values()))
+                program = (self._known(fingerprint, tensors, constants, most) if may_know else None) or \
                     self._export(tensors, constants, most, fingerprint)
                 if not self._weights:
                     self._weights = [weight for weight in (*self._model.parameters(), *self._model.buffers())
@@ -318,42 +322,47 @@ class CompiledModule:
                 if facts := _cache.find_export(export):
                     outputs = _export.Outputs.from_json(facts["outputs"])
                     if facts["most"] >= most and not (self._is_part and not outputs.are_new):
-                        program = self._made(tensors, facts["digest"], facts["most"], outputs, level, export,
-                                             example=(_of_rows(tensors, level, facts["rows"]), constants), is_checked=False)
+                        program = self._made(tensors, facts["digest"], facts["most"], outputs, level, export, is_checked=False)
                         self._level = level
                         return program
         return None
 
-    def _write(self, program: _Program) -> None:
-        """Exports a program that the cache has, but not the plan for a bucket of it."""
-        if program.example:
-            tensors, constants = program.example
-            with _export.LOCK:
-                if self._is_old:
-                    raise _NotNow("the weights of the model have changed since it was compiled for others; call refresh()")
-                again = self._export(tensors, constants, program.most // 2, None)
-            if again.digest != program.digest:
-                raise _Stale
-            os.replace(again.path, program.path)
-            program.example, program.is_checked = None, True
+    def _load_known(self, program: _Program, bucket: _Bucket) -> bool:
+        """Whether the cache has the plan of a program that it knows. If not, the program is dropped."""
+        try:
+            self._add_buckets(program, [bucket])
+        except _NotExported:
+            self._drop(program)
+            return False
+        return True
+
+    def _need_export(self, program: _Program) -> None:
+        if not program.path.exists():
+            raise _NotExported
 
     def _is_right(self, program: _Program, call: _Call, arguments: tuple, named: Mapping[str, Any]) -> bool:
         """Whether a program of the cache computes what the model does, which is found out once. One that does not goes."""
         if not program.is_checked:
-            is_exact = self._settings["precision"] in (None, "fp32") and all(weight.dtype.itemsize >= 4 for weight in self._weights)
-            if not _export.agree(call.run(arguments, named), self._answer(arguments, named, None),
-                                 1e-3 if is_exact else 5e-2):
+            weights = [*self._model.parameters(), *self._model.buffers()]
+            is_exact = self._settings["precision"] in (None, "fp32") and not _autocast(("cpu", "cuda")) and \
+                all(weight.dtype.itemsize >= 4 for weight in weights if weight.is_floating_point())
+            if not _export.agree(call.run(arguments, named), self._answer(arguments, named, None), 1e-3 if is_exact else 5e-2):
                 self._forget(program)
                 return False
             program.is_checked = True
         return True
 
     def _forget(self, program: _Program) -> None:
-        with _export.LOCK:
-            self._programs = {form: other for form, other in self._programs.items() if other is not program}
-            self._calls = {}
+        """Removes a program that is another model's, also from the cache."""
+        self._drop(program)
         if program.export:
             _cache.add_export(program.export, None)
+
+    def _drop(self, program: _Program) -> None:
+        """Lets the next call export the model in place of a program of the cache."""
+        with _export.LOCK:
+            self._programs = {form: other for form, other in self._programs.items() if other is not program}
+            self._calls, self._trusts_cache = {}, False
 
     def _export(self, tensors: dict[str, Any], constants: dict[str, Any], most: int, fingerprint: str | None) -> _Program:
         """The program with as many dynamic sizes as torch allows."""
@@ -383,9 +392,10 @@ class CompiledModule:
                              _export_name(fingerprint, tensors, constants, level) if fingerprint else None)
         program.digest = _cache.digest(_export.save(exported, program.path))
         if program.export:
-            with contextlib.suppress(NotImplementedError):  # torch cannot write each tree.
-                _cache.add_export(program.export, {"digest": program.digest, "rows": _batch_of(tensors), "most": most,
-                                                   "outputs": outputs.to_json()})
+            with contextlib.suppress(Exception):  # torch cannot write each tree.
+                facts = {"digest": program.digest, "most": most, "outputs": outputs.to_json()}
+                if _export.Outputs.from_json(json.loads(json.dumps(facts["outputs"]))) == outputs:
+                    _cache.add_export(program.export, facts)
         return program
 
     def _made(self, tensors: dict[str, Any], digest: str, most: int, outputs: _export.Outputs, level: int, export: str | None,
@@ -402,8 +412,8 @@ class CompiledModule:
         def compile_it() -> None:
             try:
                 self._add_buckets(program, [bucket])
-            except _Stale:
-                self._forget(program)  # The next call exports it.
+            except _NotExported:
+                self._drop(program)  # The next call exports it.
             except Exception as error:
                 if program.has_lengths:
                     self._level = _BATCH  # The next call exports a program of these lengths alone.
@@ -457,8 +467,8 @@ class CompiledModule:
         try:
             self._add_buckets(program, buckets)
         except Error as error:
-            if isinstance(error, _Stale):
-                self._forget(program)
+            if isinstance(error, _NotExported):
+                self._drop(program)
             elif program.has_lengths:
                 self._level = _BATCH
             else:
@@ -489,7 +499,7 @@ class CompiledModule:
             command += ["--batch", ",".join(str(bucket[0]) for bucket in buckets)]
         program.key = _cache.compile_plan([program.path], [program.digest], plan, command,
                                           base=(program.plan, program.key) if program.plan else None,
-                                          before=lambda: self._write(program))
+                                          before=lambda: self._need_export(program))
         if program.session:
             program.session.update(plan)
         else:
@@ -543,13 +553,6 @@ def _sizes(tensors: dict[str, Any], level: int) -> dict[str, list[int | str]]:
         if level >= _LENGTHS and not tensor.is_floating_point():
             sizes[name][1:] = [f"L{lengths.index(size)}" if size in lengths else size for size in tensor.shape[1:]]
     return sizes
-
-
-def _of_rows(tensors: dict[str, Any], level: int, rows: int) -> dict[str, Any]:
-    """The tensors with this batch, where it is dynamic."""
-    import torch
-    return {name: tensors[name][torch.arange(rows) % len(tensors[name])] if "N" in sizes else tensors[name]
-            for name, sizes in _sizes(tensors, level).items()}
 
 
 def _lengths_of(tensors: dict[str, Any]) -> list[int]:

@@ -1,9 +1,12 @@
 """The cache of plans: a second compilation of the same program runs no compiler, and the cache is bounded and never wrong."""
+import enum
 import importlib
 import os
+import subprocess
 import sys
 import threading
 import warnings
+from pathlib import Path
 
 import cgc
 import pytest
@@ -31,9 +34,18 @@ def runs(monkeypatch):
 @pytest.fixture
 def exports(monkeypatch):
     """The models that were exported."""
-    made = []
-    export = _export.export_program
-    monkeypatch.setattr(_export, "export_program", lambda model, *rest, **named: (made.append(model), export(model, *rest, **named))[1])
+    class Made(list):
+        threads = set()
+
+    made, export = Made(), _export.export_program
+    made.threads = set()
+
+    def counted(model, *rest, **named):
+        made.append(model)
+        made.threads.add(threading.current_thread())
+        return export(model, *rest, **named)
+
+    monkeypatch.setattr(_export, "export_program", counted)
     return made
 
 
@@ -142,13 +154,28 @@ def test_two_writers_at_once(cache):
 FACTOR = 2.0
 
 
+class Enumerator(enum.IntEnum):
+    A = 1
+
+
+class Keyed(nn.Module):
+    """Returns a dict with this key."""
+
+    def __init__(self, key):
+        super().__init__()
+        self.key = key
+
+    def forward(self, x):
+        return {self.key: x + 1}
+
+
 class Scaled(nn.Module):
     def __init__(self, bias=0.0):
         super().__init__()
         self.linear, self.bias = linear(), bias
 
     def forward(self, x):
-        return {"scaled": self.linear(x) * FACTOR + self.bias, "none": None}
+        return {"scaled": self.linear(x) * FACTOR + self.bias + float(os.environ.get("CGC_TEST_BIAS", 0)), "none": None}
 
 
 def test_a_known_module_is_not_exported(cache, runs, exports):
@@ -158,7 +185,7 @@ def test_a_known_module_is_not_exported(cache, runs, exports):
     for batch in (2, 2, 3, 3):
         got = compiled(Scaled().eval(), torch.cat([x, x])[:batch])
         assert got["none"] is None and (got["scaled"][:2] == want["scaled"]).all()
-    # The plan for three rows was not in the cache, and is compiled from the program.
+    # The plan for three rows was not in the cache, and the model is exported for it.
     assert len(exports) == 2 and len(runs) == 2
     assert (cgc.compile(Scaled().eval(), x, batch=(1, 2), target="cpu")(x)["scaled"] == want["scaled"]).all()
 
@@ -193,10 +220,10 @@ def test_a_changed_source_is_exported(cache, exports, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("shapes", ("wait", "auto"))
 def test_what_another_part_of_the_process_has_set_is_noticed(cache, exports, monkeypatch, shapes):
-    """Nothing in the module says that FACTOR is another one."""
+    """Nothing in the module says that the variable is another one."""
     x, model = torch.rand(2, 4), Scaled().eval()
     compiled(model, x)
-    monkeypatch.setattr(sys.modules[__name__], "FACTOR", 3.0)
+    monkeypatch.setenv("CGC_TEST_BIAS", "1")
     for fast in (cgc.compile(model, target="cpu", shapes=shapes), cgc.compile(model, x, target="cpu", shapes=shapes)):
         for _ in range(40):
             assert_allclose(fast(x)["scaled"], model(x)["scaled"].detach(), rtol=1e-5, atol=1e-6)
@@ -206,8 +233,64 @@ def test_what_another_part_of_the_process_has_set_is_noticed(cache, exports, mon
 def test_a_plan_is_not_added_to_that_of_another_export(cache, exports, monkeypatch):
     x, model = torch.rand(2, 4), Scaled().eval()
     compiled(model, x)
-    monkeypatch.setattr(sys.modules[__name__], "FACTOR", 3.0)
+    monkeypatch.setenv("CGC_TEST_BIAS", "1")
     assert_allclose(compiled(model, x[:1])["scaled"], model(x[:1])["scaled"].detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_global_variable_is_part_of_the_module(cache, exports, monkeypatch):
+    """Of zeros, a factor changes nothing."""
+    for factor in (2.0, 3.0):
+        monkeypatch.setattr(sys.modules[__name__], "FACTOR", factor)
+        model = Scaled().eval()
+        torch.nn.init.zeros_(model.linear.bias)
+        fast = cgc.compile(model, torch.zeros(2, 4), target="cpu", shapes="wait")
+        assert_allclose(fast(torch.ones(2, 4))["scaled"], model(torch.ones(2, 4))["scaled"].detach(), rtol=1e-5, atol=1e-6)
+    assert len(exports) == 2
+
+
+class Masked(nn.Module):
+    """Has a set of names and an output that is not finite."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("cos", torch.rand(4), persistent=False)
+        self.register_buffer("sin", torch.rand(4), persistent=False)
+        self.cos.fill_(0.5), self.sin.fill_(2.0)
+
+    def forward(self, x):
+        return (x * self.cos + self.sin).masked_fill(x > 0.5, -torch.inf)
+
+
+def test_a_known_module_in_another_process(cache):
+    """Sets have another order there."""
+    program = ("import sys, torch, cgc; sys.path.insert(0, sys.argv[1]); import test_cache; from cgc import _export\n"
+               "if sys.argv[2] != '0': _export.export_program = None\n"
+               "x, model = torch.linspace(0, 1, 8).reshape(2, 4), test_cache.Masked().eval()\n"
+               "assert (test_cache.compiled(model, x) == model(x)).all()")
+    for seed in ("0", "1", "2"):
+        subprocess.run([sys.executable, "-c", program, Path(__file__).parent, seed], check=True, env={**os.environ, "PYTHONHASHSEED": seed})
+
+
+@pytest.mark.parametrize("key", (("a", 1), Enumerator.A), ids=("tuple", "enum"))
+def test_a_tree_that_a_file_does_not_hold_is_exported_each_time(cache, exports, key):
+    model, x = Keyed(key).eval(), torch.rand(2, 4)
+    for _ in range(2):
+        assert {type(each) for each in compiled(model, x)} == {type(key)}
+    assert len(exports) == 2
+
+
+def test_an_unchecked_export_is_loaded_in_the_call(cache, exports):
+    """With shapes="auto", too: the first result is compared in the same call, and no thread exports the model."""
+    x, model = torch.rand(2, 4), Scaled().eval()
+    compiled(model, x)
+    fast = cgc.compile(model, target="cpu", shapes="auto")
+    assert_allclose(fast(x)["scaled"], model(x)["scaled"].detach(), rtol=1e-5, atol=1e-6)
+    assert "for batches [2]" in repr(fast) and len(exports) == 1
+    cgc.load(fast.save(cache / "saved"))
+    for _ in range(2):  # The first one finds that the cache has no plan for it.
+        fast(torch.rand(3, 4))
+        fast._worker.submit(lambda: None).result()
+    assert len(exports) == 2 and {threading.current_thread()} == exports.threads
 
 
 def test_a_class_in_a_function_is_exported_each_time(cache, exports):
