@@ -220,9 +220,15 @@ def _ranks(outputs: Any) -> list[int]:
 
 def _are_equal(got: Any, want: Any) -> bool:
     import torch
+    return _leaves_agree(got, want, lambda a, b: torch.allclose(a.double(), b.double(), 1e-2, _scale(b) * 1e-3, equal_nan=True))
+
+
+def _leaves_agree(got: Any, want: Any, are_near: Callable[[Any, Any], bool]) -> bool:
+    """Whether the leaves of two trees are equal, those that are tensors of one shape and dtype as `are_near` says."""
+    import torch
     leaves, expected = torch.utils._pytree.tree_leaves(got), torch.utils._pytree.tree_leaves(want)
     return len(leaves) == len(expected) and all(
-        a.shape == b.shape and a.dtype == b.dtype and torch.allclose(a.double(), b.double(), 1e-2, _scale(b) * 1e-3, equal_nan=True)
+        a.shape == b.shape and a.dtype == b.dtype and are_near(a, b)
         if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) else repr(a) == repr(b)
         for a, b in zip(leaves, expected))
 
@@ -230,19 +236,16 @@ def _are_equal(got: Any, want: Any) -> bool:
 def agree(got: Any, want: Any, limit: float) -> bool:
     """Whether two trees have equal tensors, or tensors of floats whose relative L2 distance is at most `limit`."""
     import torch
-    (leaves, tree), (expected, wanted) = torch.utils._pytree.tree_flatten(got), torch.utils._pytree.tree_flatten(want)
-
     def are_near(a: Any, b: Any) -> bool:
-        if not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)):
-            return repr(a) == repr(b)
         a = a.to(b.device)
-        if a.shape != b.shape or a.dtype != b.dtype or not b.is_floating_point():
-            return a.dtype == b.dtype and torch.equal(a, b)
+        if not b.is_floating_point():
+            return torch.equal(a, b)
         finite, a, b = torch.isfinite(b), a.double(), b.double()
         return torch.allclose(a[~finite], b[~finite], equal_nan=True) and \
             bool((a[finite] - b[finite]).norm() <= limit * b[finite].norm())
 
-    return repr(tree) == repr(wanted) and all(map(are_near, leaves, expected))
+    trees = [torch.utils._pytree.tree_structure(each) for each in (got, want)]
+    return repr(trees[0]) == repr(trees[1]) and _leaves_agree(got, want, are_near)
 
 
 def is_constant(value: Any) -> bool:

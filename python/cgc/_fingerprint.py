@@ -26,27 +26,32 @@ def of(model: Any, *others: Any) -> str | None:
     settings = (sys.version, torch.__version__, numpy.__version__, torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled(),
                 torch.get_float32_matmul_precision(), torch.backends.mkldnn.enabled, torch.backends.cuda.flash_sdp_enabled(),
                 torch.backends.cuda.mem_efficient_sdp_enabled(), torch.backends.cuda.math_sdp_enabled())
-    content, target = hashlib.sha256(), _Target()
-    target.write = content.update  # type: ignore[method-assign]
-    pickler = _Pickler(target)
+    content = _Content()
+    pickler = _Pickler(content)
     try:
         pickler.dump((model, settings, others))
         for fact in _sources(pickler.modules):
-            content.update(repr(fact).encode(errors="surrogatepass"))
+            content.write(repr(fact).encode(errors="surrogatepass"))
     except Exception:  # Whatever a class raises that cannot be pickled.
         return None
-    return content.hexdigest()
+    return content.hash.hexdigest()
 
 
-class _Target:
-    def write(self, block: Any) -> None: ...
+class _Content:
+    """A file that hashes what is written to it."""
+
+    def __init__(self) -> None:
+        self.hash = hashlib.sha256()
+
+    def write(self, block: Any) -> None:
+        self.hash.update(block)
 
 
 class _Pickler(pickle.Pickler):
     """Has hashes in place of the elements of tensors, and notes the Python modules of the classes of objects."""
 
-    def __init__(self, target: _Target) -> None:
-        super().__init__(target)
+    def __init__(self, content: _Content) -> None:
+        super().__init__(content)
         self.modules: set[str] = set()
         self._tensors: dict[int, tuple[int, bytes]] = {}  #: By id().
         self._kept: list[Any] = []  #: Alive, so that no other object gets the id.
@@ -83,7 +88,7 @@ def _sources(names: Iterable[str]) -> Iterator[Any]:
         for key, value in sorted(vars(module).items()):
             if not key.startswith("__"):
                 yield name, key, _facts(value)
-            named = value if type(value) in (FunctionType, type) or isinstance(value, type) else type(value)
+            named = value if isinstance(value, (type, FunctionType)) else type(value)
             other = value.__name__ if isinstance(value, ModuleType) else named.__module__
             if isinstance(other, str) and other not in seen:
                 seen.add(other)
