@@ -2,6 +2,8 @@
 // written by ops of FakeProvider.
 #pragma once
 
+#include "runtime/plan/plan_file.h"
+#include "tests/temp_folder.h"
 #include "tests/unit/runtime/fake_provider.h"
 #include "tests/unit/runtime/sample_plan.h"
 
@@ -131,6 +133,13 @@ struct TrainedModel {
 /// A batch for step `i`.
 inline std::vector<float> batch(int i) {
   return {float(i), 0.25F * float(i), -1, std::sqrt(float(i + 1))};
+}
+
+/// The plan, written to a file and loaded from it.
+inline Result<Plan> throughAFile(const SamplePlan &sample) {
+  const TempFolder folder;
+  CGC_TRY(writePlan(sample.plan, sample.weightSpans(), folder / "p"));
+  return Plan::load(folder / "p");
 }
 
 } // namespace cgc::test

@@ -157,6 +157,19 @@ protected:
       check(*trainer, c);
     });
   }
+  /// Runs `body` with the trainers of two ranks, which wait 2 s for each other.
+  static void onTwoTrainers(const std::shared_ptr<const Plan> &plan,
+                            const std::function<void(Trainer &, Communicator &)> &body) {
+    onRanks({.count = 2, .haveGpus = true, .timeout = std::chrono::seconds(2)},
+            [&](Communicator &c) {
+              ASSERT_EQ(cudaSetDevice(c.rank()), cudaSuccess);
+              FakeProvider provider;
+              provider.ops = trainingOps(doWork);
+              Result<Trainer> trainer = Trainer::create(plan, optionsOf(c, provider));
+              ASSERT_TRUE(trainer.isOk()) << trainer.status().message();
+              body(*trainer, c);
+            });
+  }
   /// The trained states of a checkpoint, which one process without other ranks loads.
   std::map<std::string, std::vector<float>> statesOf(const std::string &folder) {
     Result<Trainer> alone = create(sharded_);
@@ -303,23 +316,18 @@ TEST_F(TrainerRanks, AgreeOnTheLargestNumber) {
 
 /// A batch that one rank refuses ends the training of all: the ranks would be a step apart.
 TEST_F(TrainerRanks, EndWhenOneRefusesItsBatch) {
-  onRanks({.count = 2, .haveGpus = true, .timeout = std::chrono::seconds(2)}, [&](Communicator &c) {
-    ASSERT_EQ(cudaSetDevice(c.rank()), cudaSuccess);
-    FakeProvider provider;
-    provider.ops = trainingOps(doWork);
-    Result<Trainer> trainer = Trainer::create(ranked_, optionsOf(c, provider));
-    ASSERT_TRUE(trainer.isOk()) << trainer.status().message();
+  onTwoTrainers(ranked_, [&](Trainer &trainer, Communicator &c) {
     std::vector<float> three(3);
     const std::vector<int64_t> sizes = {3};
     const TensorView wrong = floatView(three, sizes);
-    const Status first = c.rank() == 1 ? trainer->step({&wrong, 1}) : step(*trainer, batch(0));
+    const Status first = c.rank() == 1 ? trainer.step({&wrong, 1}) : step(trainer, batch(0));
     if (c.rank() == 1) {
       EXPECT_EQ(first.code(), Code::Usage);
     }
-    const Status second = first.isOk() ? trainer->wait() : step(*trainer, batch(0));
+    const Status second = first.isOk() ? trainer.wait() : step(trainer, batch(0));
     EXPECT_FALSE(second.isOk());
-    EXPECT_FALSE(trainer->save(folder_ / "run").isOk());
-    EXPECT_FALSE(trainer->reset().isOk());
+    EXPECT_FALSE(trainer.save(folder_ / "run").isOk());
+    EXPECT_FALSE(trainer.reset().isOk());
     c.abort({Code::Failed, "rank 1 is done"});
   });
 }
@@ -478,16 +486,11 @@ TEST_F(TrainerRanks, MoveDividedStates) {
 
 /// The others wait for a rank that refuses its view of a divided state.
 TEST_F(TrainerRanks, EndWhenOneDoesNotMoveADividedState) {
-  onRanks({.count = 2, .haveGpus = true, .timeout = std::chrono::seconds(2)}, [&](Communicator &c) {
-    ASSERT_EQ(cudaSetDevice(c.rank()), cudaSuccess);
-    FakeProvider provider;
-    provider.ops = trainingOps(doWork);
-    Result<Trainer> trainer = Trainer::create(sharded_, optionsOf(c, provider));
-    ASSERT_TRUE(trainer.isOk()) << trainer.status().message();
+  onTwoTrainers(sharded_, [&](Trainer &trainer, Communicator &c) {
     std::vector<float> values(kTrained + 1);
     const std::vector<int64_t> wrong = {kTrained + 1};
     const Status written =
-        trainer->write("w:exp_avg", floatView(values, c.rank() == 1 ? wrong : kParameterSizes));
+        trainer.write("w:exp_avg", floatView(values, c.rank() == 1 ? wrong : kParameterSizes));
     EXPECT_FALSE(written.isOk());
     EXPECT_FALSE(c.check().isOk());
   });

@@ -1,9 +1,7 @@
 // Shards: in the file, in the listing, on the ranks, and among the invariants.
 #include "runtime/plan/shards.h"
 
-#include "runtime/plan/plan_file.h"
 #include "runtime/plan/plan_memory.h"
-#include "tests/temp_folder.h"
 #include "tests/unit/runtime/sharded_plan.h"
 
 #include <gmock/gmock.h>
@@ -25,10 +23,7 @@ SamplePlan shardedPlan() {
 
 TEST(Shards, SurviveTheFile) {
   const SamplePlan sample = shardedPlan();
-  const TempFolder folder;
-  const Status written = writePlan(sample.plan, sample.weightSpans(), folder / "p");
-  ASSERT_TRUE(written.isOk()) << written.message();
-  const Result<Plan> plan = Plan::load(folder / "p");
+  const Result<Plan> plan = throughAFile(sample);
   ASSERT_TRUE(plan.isOk()) << plan.status().message();
   EXPECT_EQ(plan->data().states, sample.plan.states);
   EXPECT_EQ(plan->data().states[2].shard, 0u);

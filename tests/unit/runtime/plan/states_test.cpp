@@ -1,8 +1,6 @@
 // States of a plan: in the file, in the listing, in the memory that the plan needs, and among the
 // invariants.
-#include "runtime/plan/plan_file.h"
 #include "runtime/plan/plan_memory.h"
-#include "tests/temp_folder.h"
 #include "tests/unit/runtime/training_plan.h"
 
 #include <gmock/gmock.h>
@@ -18,10 +16,7 @@ using testing::HasSubstr;
 
 TEST(PlanStates, SurviveTheFile) {
   const SamplePlan sample = trainingPlan(DeviceKind::Cuda);
-  const TempFolder folder;
-  const Status written = writePlan(sample.plan, sample.weightSpans(), folder / "p");
-  ASSERT_TRUE(written.isOk()) << written.message();
-  const Result<Plan> plan = Plan::load(folder / "p");
+  const Result<Plan> plan = throughAFile(sample);
   ASSERT_TRUE(plan.isOk()) << plan.status().message();
   EXPECT_EQ(plan->data().states, sample.plan.states);
   EXPECT_EQ(plan->data().entries, sample.plan.entries);
