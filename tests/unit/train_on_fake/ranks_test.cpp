@@ -1,5 +1,5 @@
 // Trainer by several ranks, each on a fake GPU of its own: a step with its collectives beside other
-// records, on streams and in graphs, and when a collective fails.
+// records, on streams and in graphs, when a collective fails, and with moments that ranks divide.
 #include "runtime/base/training_names.h"
 #include "runtime/plan/collective_call.h"
 #include "runtime/plan/plan_memory.h"
