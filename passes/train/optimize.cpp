@@ -41,18 +41,22 @@ public:
     CGC_TRY(checkGroups());
     if (options_.copies)
       chooseCopies();
+    // Needs no gradient, so that an update may run as soon as its own are there.
+    insertFirst();
     Value *before = readControl(kStepState, DType::I64, {}, nullptr);
     step_ = call(OpKind::Add, {before, 1, 1});
+    Value *lr = scheduled(readLr());
+    std::vector<Value *> rates;
+    for (size_t group = 0; group <= options_.groups.size(); ++group)
+      rates.push_back(call(OpKind::Select, {lr, 0, static_cast<int64_t>(group)}));
+    insertLast();
     if (const auto scaled = addLossScale(*this, gradients(), options_.growthInterval))
       unscale(*scaled);
     graph_.addStateWrite(kStepState, skip_ ? call(OpKind::Where, {skip_, before, step_}) : step_);
     clip();
-    Value *lr = scheduled(readLr());
-    for (size_t group = 0; group <= options_.groups.size(); ++group) {
-      Value *rate = call(OpKind::Select, {lr, 0, static_cast<int64_t>(group)});
+    for (size_t group = 0; group <= options_.groups.size(); ++group)
       for (const std::optional<DType> copy : {std::optional<DType>(), {DType::BF16}, {DType::F16}})
-        update(group, copy, rate);
-    }
+        update(group, copy, rates[group]);
     average();
     finishOutputs();
     for (const Trained &one : trained_)

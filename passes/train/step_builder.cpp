@@ -5,6 +5,11 @@
 
 namespace cgc::passes {
 
+void StepBuilder::insertFirst() {
+  before_ = &*llvm::find_if(
+      graph(), [](const ir::Node &node) { return node.kind() != ir::NodeKind::Placeholder; });
+}
+
 const ir::Node &StepBuilder::root() {
   const auto isTensor = [](const ir::Arg &output) {
     return output.isValue() && output.value()->isTensor();
@@ -16,7 +21,7 @@ ir::Node *StepBuilder::callNode(ir::OpKind op, std::vector<ir::Arg> args) {
   const ir::Schema &schema = ir::opSchema(op);
   for (size_t i = args.size(); i < schema.args.size(); ++i)
     args.push_back(*schema.args[i].defaultValue);
-  return rewriter_.create(op, std::move(args), root(), graph().output());
+  return rewriter_.create(op, std::move(args), root(), before());
 }
 
 ir::Value *StepBuilder::read(llvm::StringRef path) {
@@ -32,7 +37,7 @@ ir::Value *StepBuilder::readState(const std::string &path, StateRole role, ir::T
   if (!module->findParameter(name))
     module->addParameter({name.str(), ir::Parameter::Kind::State, type, std::move(first), role});
   type.device = root().result()->tensor().device;
-  return rewriter_.getAttr(path, std::move(type), root(), graph().output())->result();
+  return rewriter_.getAttr(path, std::move(type), root(), before())->result();
 }
 
 ir::Value *StepBuilder::readControl(const char *name, DType dtype, ir::Dims sizes,

@@ -1,4 +1,4 @@
-// StepBuilder: adds calls and reads of states at the end of the graph of a training step.
+// StepBuilder: adds calls and reads of states to the graph of a training step.
 #pragma once
 
 #include "ir/module.h"
@@ -10,13 +10,17 @@
 
 namespace cgc::passes {
 
-/// What it adds has the line of the step's first output, the loss, and its device.
+/// Adds them at the end. They have the line of the step's first output, the loss, and its device.
 class StepBuilder {
 public:
   /// The graph has an output that is a tensor, or nothing is added.
   explicit StepBuilder(ir::Graph &graph) : rewriter_(graph) {}
 
   ir::Graph &graph() { return rewriter_.graph(); }
+
+  /// Adds what follows behind the inputs of the graph, or at the end again.
+  void insertFirst();
+  void insertLast() { before_ = nullptr; }
 
   /// A call with one result. Arguments that are left out have their defaults.
   ir::Value *call(ir::OpKind op, std::vector<ir::Arg> args) {
@@ -37,8 +41,10 @@ public:
 private:
   /// Computes the first output that is a tensor.
   const ir::Node &root();
+  ir::Node *before() { return before_ ? before_ : graph().output(); }
 
   ir::GraphRewriter rewriter_;
+  ir::Node *before_ = nullptr; ///< Null: the output.
 };
 
 } // namespace cgc::passes
