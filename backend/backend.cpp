@@ -7,7 +7,7 @@
 #include "backend/lowering.h"
 #include "backend/pointwise.h"
 #include "backend/row_statistics.h"
-#include "backend/schedule_collectives.h"
+#include "backend/schedule_detached.h"
 #include "backend/time_model.h"
 #include "ir/decompose.h"
 #include "ir/op_def.h"
@@ -329,7 +329,7 @@ Result<CompiledPlan> lower(std::span<const EntryBucket> buckets, LowerOptions op
       compiled.branched.push_back({entry->name, entry->buckets.size() - 1, branches,
                                    made.arenaBytes, finished.serialArenaBytes});
     const int64_t multiprocessors = plan.gpu ? plan.gpu->multiprocessors : 0;
-    scheduleCollectives(made, [&](const LaunchRecord &record) {
+    scheduleDetached(made, [&](const LaunchRecord &record) {
       return estimateMicros(record, made, options.target, multiprocessors);
     });
     made.expectedMicros = estimateMicros(made, options.target, multiprocessors);

@@ -3,6 +3,7 @@
 
 #include "backend/kernels.h"
 #include "backend/memory_plan.h"
+#include "backend/ops/lower_optimizer.h"
 #include "runtime/base/check.h"
 #include "runtime/base/printable.h"
 #include "runtime/plan/aten_ops.h"
@@ -416,6 +417,14 @@ std::vector<BufferUse> BucketBuilder::bufferUses() const {
 }
 
 void BucketBuilder::setBranches(llvm::ArrayRef<BufferUse> uses) {
+  // Alone, an update beside the backward pass takes from it what it saves (docs/log, 2026-11-29).
+  const bool hasRanks =
+      llvm::any_of(records_, [](const LaunchRecord &record) { return isCollective(record); });
+  const auto detached = [&](const LaunchRecord &record) -> uint32_t {
+    return isCollective(record)                    ? kCollectiveBranch
+           : hasRanks && isOptimizerLaunch(record) ? kUpdateBranch
+                                                   : 0;
+  };
   // A collective depends on all of its operands, and what reads one result on one operand alone.
   std::map<uint32_t, uint32_t> operandOf; // The storage of the operand, by that of the result.
   for (const LaunchRecord &record : records_)
@@ -425,9 +434,9 @@ void BucketBuilder::setBranches(llvm::ArrayRef<BufferUse> uses) {
         operandOf.try_emplace(tensors_[static_cast<uint32_t>(write)].storage,
                               tensors_[static_cast<uint32_t>(read)].storage);
     }
-  std::vector<BufferUse> others; // Of the records but collectives.
+  std::vector<BufferUse> others; // Of the records that are not detached.
   for (const auto &[record, use] : llvm::zip_equal(records_, uses)) {
-    if (isCollective(record))
+    if (detached(record))
       continue;
     others.push_back(use);
     for (auto *buffers : {&others.back().reads, &others.back().writes})
@@ -439,7 +448,10 @@ void BucketBuilder::setBranches(llvm::ArrayRef<BufferUse> uses) {
   const std::vector<uint32_t> branches = findBranches(others);
   size_t next = 0;
   for (LaunchRecord &record : records_)
-    record.branch = isCollective(record) ? kCollectiveBranch : branches[next++];
+    if (const uint32_t branch = detached(record))
+      record.branch = branch;
+    else
+      record.branch = branches[next++];
 }
 
 FinishedBucket BucketBuilder::finish(bool branches) {

@@ -112,12 +112,12 @@ double estimateMicros(const Bucket &bucket, DeviceKind target, int64_t multiproc
   };
   double micros = 0;
   for (const LaunchRecord &record : bucket.records)
-    if (record.branch == 0)
+    if (record.branch == 0 || record.branch == kUpdateBranch) // Updates take bandwidth from others.
       micros += microsOf(record);
   for (const ParallelRegion &region : parallelRegions(bucket.records)) {
     std::array<double, kMaxBranches + 1> branches{};
     for (size_t i = region.begin; i < region.end; ++i)
-      if (bucket.records[i].branch != kCollectiveBranch)
+      if (!isDetached(bucket.records[i].branch))
         branches[bucket.records[i].branch] += microsOf(bucket.records[i]);
     micros += std::ranges::max(branches);
   }

@@ -76,7 +76,7 @@ Result<BucketGraphs> BucketGraphs::create(const Engine::Impl &engine, const Cubl
   BucketGraphs graphs(engine, cublasLt, states, bucket);
   CGC_ASSIGN_OR_RETURN(graphs.stream_, createStream());
   CGC_ASSIGN_OR_RETURN(graphs.branches_,
-                       BranchStreams::create(largestBranch(bucket), collectivesBeside(bucket)));
+                       BranchStreams::create(largestBranch(bucket), detachedRecords(bucket)));
   CGC_ASSIGN_OR_RETURN(graphs.start_, createTimer());
   CGC_ASSIGN_OR_RETURN(graphs.end_, createTimer());
   CGC_ASSIGN_OR_RETURN(graphs.arena_, Buffer::allocate(DeviceKind::Cuda, bucket.arenaBytes));

@@ -60,6 +60,11 @@ bool launchOptimizer(llvm::StringRef kernel, const OptimizerStep &step, std::vec
                       builder);
 }
 
+bool isOptimizerLaunch(const LaunchRecord &record) {
+  const auto *launch = std::get_if<KernelLaunch>(&record.op);
+  return launch && llvm::is_contained({"adam_f32", "ema_f32", "sgd_f32"}, launch->kernel);
+}
+
 bool launchGroups(llvm::StringRef kernel, const std::vector<Place> &firsts,
                   llvm::function_ref<std::vector<std::optional<Place>>()> shared,
                   llvm::function_ref<RecordTensors(size_t)> group, std::vector<int64_t> ints,

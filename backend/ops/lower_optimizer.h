@@ -31,6 +31,10 @@ OptimizerStep optimizerStep(const ir::Node &node, llvm::ArrayRef<llvm::StringRef
 bool launchOptimizer(llvm::StringRef kernel, const OptimizerStep &step, std::vector<int64_t> ints,
                      std::vector<double> floats, BucketBuilder &builder);
 
+/// Whether the record launches the kernel of an optimizer or of its averages, which updates
+/// states of a training step.
+bool isOptimizerLaunch(const LaunchRecord &record);
+
 /// Adds launches of `kernel`, one with the trait kTensorGroups, for all groups of tensors, of which
 /// `firsts` has the first of each, and returns true. `shared` makes the shared reads, and `group`
 /// the tensors of a group. Groups without elements need nothing. Returns false and adds nothing if

@@ -3,7 +3,6 @@
 
 #include "runtime/base/check.h"
 #include "runtime/base/no_throw.h"
-#include "runtime/exec/collective_order.h"
 #include "runtime/kernels/kernel_table.h"
 #include "runtime/plan/validate_access.h"
 
@@ -410,19 +409,21 @@ Result<std::vector<BoundRecord>> bindRecords(const PlanData &plan, const Bucket 
   const Binder binder(plan, bucket, memory, libraries, notes);
   std::vector<BoundRecord> records;
   records.reserve(bucket.records.size());
-  const CollectiveOrder order = collectiveOrder(bucket);
+  const std::vector<DetachedWaits> order = detachedOrder(bucket);
   for (size_t i = 0; i < bucket.records.size(); ++i) {
     CGC_ASSIGN_OR_RETURN(BoundRecord bound, binder.bind(bucket.records[i]));
-    if (!order.waits.empty())
-      bound.waits = order.waits[i];
+    if (!order.empty())
+      bound.waits = order[i];
     records.push_back(std::move(bound));
   }
   return records;
 }
 
 void removeBranches(std::vector<BoundRecord> &records) {
-  for (BoundRecord &record : records)
-    record.branch = record.waits = 0;
+  for (BoundRecord &record : records) {
+    record.branch = 0;
+    record.waits = {};
+  }
 }
 
 Result<BoundRecord> bindRecord(const PlanData &plan, const Bucket &bucket, size_t record,
@@ -434,16 +435,20 @@ Result<BoundRecord> bindRecord(const PlanData &plan, const Bucket &bucket, size_
 void makeProgrammaticEdges(std::vector<BoundRecord> &records) {
   // By branch: the record after which the next one of the branch runs, if it waits for no other.
   std::array<const BoundRecord *, kMaxBranches + 1> last{};
-  std::array<uint32_t, kMaxBranches + 1> waited{}; // The collectives that the branch waited for.
+  std::array<DetachedCounts, kMaxBranches + 1> waited{}; // By branch.
   for (BoundRecord &record : records) {
-    if (record.branch == kCollectiveBranch)
+    if (isDetached(record.branch))
       continue;
+    bool waitsForMore = false;
+    for (size_t d = 0; d < kDetachedBranches; ++d) {
+      uint32_t &before = waited[record.branch][d];
+      waitsForMore |= record.waits.detached[d] > before;
+      before = std::max(before, record.waits.detached[d]);
+    }
     const BoundRecord *const producer = last[record.branch];
     if (auto *consumer = std::get_if<BoundKernel>(&record.op))
       consumer->programmatic = consumer->waits && producer &&
-                               std::holds_alternative<BoundKernel>(producer->op) &&
-                               record.waits <= waited[record.branch];
-    waited[record.branch] = std::max(waited[record.branch], record.waits);
+                               std::holds_alternative<BoundKernel>(producer->op) && !waitsForMore;
     // Branch 0 and the others wait for each other.
     if (record.branch == 0)
       last = {};

@@ -5,6 +5,7 @@
 #include "runtime/exec/communicator_impl.h"
 #include "runtime/exec/cublaslt.h"
 #include "runtime/exec/cuda_support.h"
+#include "runtime/exec/detached_order.h"
 #include "runtime/exec/host_function.h"
 #include "runtime/exec/reference_library.h"
 #include "runtime/kernels/device/device_kernels.h"
@@ -83,7 +84,7 @@ struct BoundRecord {
       op;
   std::string name;    ///< Name, source line and module of the record, for messages.
   uint32_t branch = 0; ///< LaunchRecord::branch.
-  uint32_t waits = 0;  ///< CollectiveOrder::waits.
+  DetachedWaits waits = {};
 };
 
 inline bool callsHost(const BoundRecord &record) {

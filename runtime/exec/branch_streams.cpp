@@ -19,21 +19,23 @@ public:
     cudaEvent_t done;
     bool isForked = false; ///< It has work that the context's stream has not waited for.
   };
-  /// The stream of collectives and its events.
-  struct Collectives {
+  /// A detached branch.
+  struct Detached {
     cudaStream_t stream;
-    cudaEvent_t operands;
+    cudaEvent_t ready;
     std::vector<cudaEvent_t> ended;
+    uint32_t enqueued = 0;
   };
+  using DetachedBranches = std::array<Detached, kDetachedBranches>;
   BranchedRun(OpProvider *provider, cudaStream_t stream, cudaEvent_t begun, std::vector<Side> sides,
-              Collectives collectives, const RecordHooks &hooks)
+              DetachedBranches detached, const RecordHooks &hooks)
       : provider_(provider), stream_(stream), begun_(begun), sides_(std::move(sides)),
-        collectives_(std::move(collectives)), hooks_(hooks) {}
+        detached_(std::move(detached)), hooks_(hooks) {}
 
   /// Enqueues record `i`.
   Status add(size_t i, const BoundRecord &record) {
-    if (record.branch == kCollectiveBranch)
-      return addCollective(i, record).withContext(record.name);
+    if (isDetached(record.branch))
+      return addDetached(i, record).withContext(record.name);
     if (record.branch == 0) {
       CGC_TRY(join());
       inRegion_ = false;
@@ -43,8 +45,7 @@ public:
       inRegion_ = true;
     }
     CGC_ASSIGN_OR_RETURN(const cudaStream_t on, streamOf(record.branch));
-    if (record.waits > 0)
-      CGC_TRY(waitForCollectives(record.waits, on));
+    CGC_TRY(waitForDetached(record.waits.detached, on));
     const auto enqueueIt = [&] { return enqueueWithHooks(i, record, on); };
     const bool isAten = std::holds_alternative<BoundAtenCall>(record.op);
     const Status status = isAten && provider_ ? provider_->onStream(on, enqueueIt) : enqueueIt();
@@ -55,8 +56,11 @@ public:
   /// all.
   Status finish() {
     const Status branches = join();
-    Status collectives = ended_ > 0 ? waitForCollectives(ended_, stream_) : Status::ok();
-    return branches.isOk() ? collectives : branches;
+    DetachedCounts all{};
+    for (size_t d = 0; d < kDetachedBranches; ++d)
+      all[d] = detached_[d].enqueued;
+    Status detached = waitForDetached(all, stream_);
+    return branches.isOk() ? detached : branches;
   }
 
 private:
@@ -75,23 +79,26 @@ private:
     return first;
   }
 
-  /// Enqueues a collective after the branches that it waits for.
-  Status addCollective(size_t i, const BoundRecord &record) {
-    CGC_CHECK(ended_ < collectives_.ended.size() && "there is an event for each collective");
+  /// Enqueues a record of a detached branch after what it waits for.
+  Status addDetached(size_t i, const BoundRecord &record) {
+    Detached &own = detached_[record.branch - kCollectiveBranch];
+    CGC_CHECK(own.enqueued < own.ended.size() && "there is an event for each record");
     const auto follow = [&](cudaStream_t stream) -> Status {
-      CGC_TRY(CGC_CUDA(cudaEventRecord(collectives_.operands, stream), "cannot record an event"));
-      return waitFor(collectives_.operands, collectives_.stream);
+      CGC_TRY(CGC_CUDA(cudaEventRecord(own.ready, stream), "cannot record an event"));
+      return waitFor(own.ready, own.stream);
     };
-    // Bits 0 and 1 are the context's stream. The first collective follows it in any case, so that
-    // its stream is captured with it.
-    if (ended_ == 0 || (record.waits & 3))
+    // Bits 0 and 1 are the context's stream. The first record follows some stream in any case, so
+    // that its own is captured.
+    const uint32_t branches = record.waits.branches;
+    if ((branches & 3) || (own.enqueued == 0 && record.waits == DetachedWaits{}))
       CGC_TRY(follow(stream_));
     for (size_t side = 0; side < sides_.size(); ++side)
-      if (sides_[side].isForked && (record.waits >> (side + 2) & 1))
+      if (sides_[side].isForked && (branches >> (side + 2) & 1))
         CGC_TRY(follow(sides_[side].stream));
-    CGC_TRY(enqueueWithHooks(i, record, collectives_.stream));
-    const cudaEvent_t ended = collectives_.ended[ended_++];
-    return CGC_CUDA(cudaEventRecord(ended, collectives_.stream), "cannot record an event");
+    CGC_TRY(waitForDetached(record.waits.detached, own.stream));
+    CGC_TRY(enqueueWithHooks(i, record, own.stream));
+    const cudaEvent_t ended = own.ended[own.enqueued++];
+    return CGC_CUDA(cudaEventRecord(ended, own.stream), "cannot record an event");
   }
 
   Status enqueueWithHooks(size_t i, const BoundRecord &record, cudaStream_t on) {
@@ -101,13 +108,16 @@ private:
     return hooks_.after ? hooks_.after(i, on) : Status::ok();
   }
 
-  /// Lets `stream` wait for the first `count` collectives.
-  Status waitForCollectives(uint32_t count, cudaStream_t stream) {
-    CGC_CHECK(count <= ended_ && "a record waits for collectives before it");
-    uint32_t &waited = waited_[stream];
-    return std::exchange(waited, std::max(waited, count)) >= count
-               ? Status::ok()
-               : waitFor(collectives_.ended[count - 1], stream);
+  /// Lets `stream` wait for the first records of the detached branches, as many as `counts` says.
+  Status waitForDetached(const DetachedCounts &counts, cudaStream_t stream) {
+    for (size_t d = 0; d < kDetachedBranches; ++d) {
+      const uint32_t count = counts[d];
+      CGC_CHECK(count <= detached_[d].enqueued && "a record waits for records before it");
+      uint32_t &waited = waited_[stream][d];
+      if (std::exchange(waited, std::max(waited, count)) < count)
+        CGC_TRY(waitFor(detached_[d].ended[count - 1], stream));
+    }
+    return Status::ok();
   }
 
   static Status waitFor(cudaEvent_t event, cudaStream_t stream) {
@@ -131,15 +141,15 @@ private:
   cudaEvent_t begun_;
   std::vector<Side> sides_;
   bool inRegion_ = false;
-  Collectives collectives_;
-  uint32_t ended_ = 0; ///< The collectives that were enqueued.
+  DetachedBranches detached_;
   const RecordHooks &hooks_;
-  std::map<cudaStream_t, uint32_t> waited_; ///< The collectives that a stream has waited for.
+  std::map<cudaStream_t, DetachedCounts> waited_; ///< What a stream has waited for.
 };
 
 } // namespace
 
-Result<BranchStreams> BranchStreams::create(uint32_t largestBranch, size_t collectives) {
+Result<BranchStreams> BranchStreams::create(uint32_t largestBranch,
+                                            const DetachedCounts &detached) {
   BranchStreams streams;
   for (uint32_t branch = 2; branch <= largestBranch; ++branch) {
     Branch &made = streams.branches_.emplace_back();
@@ -149,13 +159,16 @@ Result<BranchStreams> BranchStreams::create(uint32_t largestBranch, size_t colle
   if (!streams.branches_.empty()) {
     CGC_ASSIGN_OR_RETURN(streams.begun_, createEvent());
   }
-  if (collectives > 0) {
-    CGC_ASSIGN_OR_RETURN(streams.collectives_, createStream());
-    CGC_ASSIGN_OR_RETURN(streams.operands_, createEvent());
-  }
-  for (size_t i = 0; i < collectives; ++i) {
-    CGC_ASSIGN_OR_RETURN(CudaEvent ended, createEvent());
-    streams.ended_.push_back(std::move(ended));
+  for (size_t d = 0; d < kDetachedBranches; ++d) {
+    if (detached[d] == 0)
+      continue;
+    Detached &made = streams.detached_[d];
+    CGC_ASSIGN_OR_RETURN(made.stream, createStream());
+    CGC_ASSIGN_OR_RETURN(made.ready, createEvent());
+    for (uint32_t i = 0; i < detached[d]; ++i) {
+      CGC_ASSIGN_OR_RETURN(CudaEvent ended, createEvent());
+      made.ended.push_back(std::move(ended));
+    }
   }
   return streams;
 }
@@ -165,10 +178,14 @@ Status BranchStreams::enqueue(const std::vector<BoundRecord> &records, OpProvide
   std::vector<BranchedRun::Side> sides;
   for (const Branch &branch : branches_)
     sides.push_back({branch.stream.get(), branch.done.get()});
-  BranchedRun::Collectives collectives{collectives_.get(), operands_.get(), {}};
-  for (const CudaEvent &ended : ended_)
-    collectives.ended.push_back(ended.get());
-  BranchedRun run(provider, stream, begun_.get(), std::move(sides), std::move(collectives), hooks);
+  BranchedRun::DetachedBranches detached;
+  for (size_t d = 0; d < kDetachedBranches; ++d) {
+    detached[d].stream = detached_[d].stream.get();
+    detached[d].ready = detached_[d].ready.get();
+    for (const CudaEvent &ended : detached_[d].ended)
+      detached[d].ended.push_back(ended.get());
+  }
+  BranchedRun run(provider, stream, begun_.get(), std::move(sides), std::move(detached), hooks);
   const auto enqueueAllOf = [&]() -> Status {
     for (size_t i = 0; i < records.size(); ++i) {
       CGC_TRY(run.add(i, records[i]));

@@ -64,8 +64,7 @@ Status Context::Impl::create() {
                          "that: its memory is the host's"};
   if (device == DeviceKind::Cuda) {
     CGC_ASSIGN_OR_RETURN(stream, createStream());
-    CGC_ASSIGN_OR_RETURN(branches,
-                         BranchStreams::create(parallelBranches(), parallelCollectives()));
+    CGC_ASSIGN_OR_RETURN(branches, BranchStreams::create(parallelBranches(), parallelDetached()));
   }
   if (!plan.states.empty() && options.capture != CaptureTime::AtCreation)
     return {Code::Usage, "the plan has states, which the warm-up runs before a capture change: its "
@@ -125,12 +124,13 @@ bool Context::Impl::runsBranches() const {
   return options.parallelBranches && device == DeviceKind::Cuda && executor == ExecutorKind::Graph;
 }
 
-size_t Context::Impl::parallelCollectives() const {
-  size_t most = 0;
+DetachedCounts Context::Impl::parallelDetached() const {
+  DetachedCounts most{};
   if (runsBranches())
     for (const Entry &entry : engine.plan.data().entries)
       for (const Bucket &bucket : entry.buckets)
-        most = std::max(most, collectivesBeside(bucket));
+        for (size_t d = 0; d < kDetachedBranches; ++d)
+          most[d] = std::max(most[d], detachedRecords(bucket)[d]);
   return most;
 }
 

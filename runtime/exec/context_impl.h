@@ -71,8 +71,8 @@ struct Context::Impl {
   bool runsBranches() const;
   /// Whether the engine has as many ranks as sizes of the bucket are made for.
   bool hasRanks(const Bucket &bucket) const;
-  /// The most collectives of a bucket that it captures beside other records.
-  size_t parallelCollectives() const;
+  /// The most records of each detached branch of a bucket that it captures beside other records.
+  DetachedCounts parallelDetached() const;
   /// The largest branch that the context captures in parallel; 0 if it runs records in order.
   uint32_t parallelBranches() const;
   /// Adds a note if the plan was tuned on another GPU.

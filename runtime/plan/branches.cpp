@@ -10,7 +10,7 @@ std::vector<ParallelRegion> parallelRegions(std::span<const LaunchRecord> record
   std::vector<ParallelRegion> regions;
   bool inRegion = false;
   for (size_t i = 0; i < records.size(); ++i) {
-    if (records[i].branch == kCollectiveBranch)
+    if (isDetached(records[i].branch))
       continue;
     const bool wasInRegion = std::exchange(inRegion, records[i].branch != 0);
     if (!inRegion)
@@ -22,14 +22,18 @@ std::vector<ParallelRegion> parallelRegions(std::span<const LaunchRecord> record
   return regions;
 }
 
-size_t collectivesBeside(const Bucket &bucket) {
-  return size_t(std::ranges::count(bucket.records, kCollectiveBranch, &LaunchRecord::branch));
+DetachedCounts detachedRecords(const Bucket &bucket) {
+  DetachedCounts counts{};
+  for (const LaunchRecord &record : bucket.records)
+    if (isDetached(record.branch))
+      ++counts[record.branch - kCollectiveBranch];
+  return counts;
 }
 
 uint32_t largestBranch(const Bucket &bucket) {
   uint32_t largest = 0;
   for (const LaunchRecord &record : bucket.records)
-    if (record.branch != kCollectiveBranch)
+    if (!isDetached(record.branch))
       largest = std::max(largest, record.branch);
   return largest;
 }

@@ -3,6 +3,7 @@
 
 #include "runtime/plan/plan.h"
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -10,8 +11,8 @@ namespace cgc {
 
 /// The records [begin, end) of a bucket, all of them in branches and the neighbors in branch 0. Two
 /// records of a region are ordered, as the plan lists them, if they are in one branch, and only
-/// then. Records that are not in one region are always ordered. Collectives of kCollectiveBranch
-/// are left out: they may stand in a region or beside one.
+/// then. Records that are not in one region are always ordered. Those of detached branches are left
+/// out: they may stand in a region or beside one.
 struct ParallelRegion {
   size_t begin = 0, end = 0;
   bool operator==(const ParallelRegion &) const = default;
@@ -20,10 +21,13 @@ struct ParallelRegion {
 /// The regions of a bucket with these records, in order.
 CGC_API std::vector<ParallelRegion> parallelRegions(std::span<const LaunchRecord> records);
 
-/// The number of records in kCollectiveBranch.
-CGC_API size_t collectivesBeside(const Bucket &bucket);
+/// A number for each detached branch, that of kCollectiveBranch first.
+using DetachedCounts = std::array<uint32_t, kDetachedBranches>;
 
-/// The largest LaunchRecord::branch of the bucket, without kCollectiveBranch.
+/// The number of records in each detached branch.
+CGC_API DetachedCounts detachedRecords(const Bucket &bucket);
+
+/// The largest LaunchRecord::branch of the bucket, without detached branches.
 CGC_API uint32_t largestBranch(const Bucket &bucket);
 
 } // namespace cgc

@@ -172,8 +172,10 @@ CGC_API std::string hostFunctionName(const HostCall &call);
 
 /// The most branches that a bucket may have beside branch 0.
 inline constexpr uint32_t kMaxBranches = 4;
-/// LaunchRecord::branch of a collective (collective_call.h) that runs beside all other records.
-inline constexpr uint32_t kCollectiveBranch = kMaxBranches + 1;
+/// The detached branches: of collectives (collective_call.h), and of kernels and copies that update
+/// parameters and moments while the backward pass goes on.
+inline constexpr uint32_t kCollectiveBranch = kMaxBranches + 1, kUpdateBranch = kMaxBranches + 2;
+inline constexpr uint32_t kDetachedBranches = 2;
 
 /// One step of a bucket, with the model node that it comes from.
 struct LaunchRecord {
@@ -182,12 +184,16 @@ struct LaunchRecord {
   /// 0, or the parallel branch that the record belongs to, 1 to kMaxBranches. A record of branch 0
   /// runs after all records before it and before all records after it. Between two of them, the
   /// records of one branch run in order, and records of different branches in any order or at the
-  /// same time (branches.h). Or kCollectiveBranch: the collective is in no region and ends none. It
+  /// same time (branches.h). Or a detached branch: the record is in no region and ends none. It
   /// runs after the records before it that use memory that it writes or write memory that it reads,
-  /// and before the records after it that do; collectives run in order.
+  /// and before the records after it that do; the records of a detached branch run in order.
   uint32_t branch = 0;
   bool operator==(const LaunchRecord &) const = default;
 };
+
+inline bool isDetached(uint32_t branch) {
+  return branch > kMaxBranches;
+}
 
 inline bool isHostCall(const LaunchRecord &record) {
   return std::holds_alternative<HostCall>(record.op);

@@ -26,7 +26,7 @@ std::vector<Access> accessesOf(const Bucket &bucket, const ParallelRegion &regio
   std::vector<Access> accesses;
   for (size_t i = region.begin; i < region.end; ++i) {
     const LaunchRecord &record = bucket.records[i];
-    if (record.branch == kCollectiveBranch) // Ordered by its memory.
+    if (isDetached(record.branch)) // Ordered by its memory.
       continue;
     for (const bool writes : {false, true})
       for (TensorId id : writes ? recordWrites(record) : recordReads(record)) {
@@ -48,6 +48,14 @@ using Farthest = const Access *;
 void extend(Farthest &farthest, const Access &access) {
   if (!farthest || farthest->end < access.end)
     farthest = &access;
+}
+
+/// Whether a record may be in a detached branch.
+bool mayBeIn(uint32_t branch, const LaunchRecord &record) {
+  if (branch == kCollectiveBranch)
+    return isCollective(record);
+  return branch == kUpdateBranch && (std::holds_alternative<KernelLaunch>(record.op) ||
+                                     std::holds_alternative<Memcpy>(record.op));
 }
 
 Status checkRegion(const Bucket &bucket, const ParallelRegion &region) {
@@ -79,14 +87,14 @@ Status checkRegion(const Bucket &bucket, const ParallelRegion &region) {
 } // namespace
 
 Status checkBranches(const Bucket &bucket) {
-  if (const uint32_t branch = largestBranch(bucket); branch > kMaxBranches)
-    return {Code::InvalidFile, "a record is in branch " + std::to_string(branch) +
-                                   "; the largest is " + std::to_string(kMaxBranches)};
   for (const LaunchRecord &record : bucket.records)
-    if (record.branch == kCollectiveBranch && !isCollective(record))
-      return {Code::InvalidFile, "a record is in branch " + std::to_string(kCollectiveBranch) +
-                                     "; the largest is " + std::to_string(kMaxBranches) +
-                                     ", but for collectives"};
+    if (isDetached(record.branch) && !mayBeIn(record.branch, record))
+      return {Code::InvalidFile,
+              "a record (" + recordName(record) + ") is in branch " +
+                  std::to_string(record.branch) + "; the largest is " +
+                  std::to_string(kMaxBranches) + ", but for collectives, which may be in branch " +
+                  std::to_string(kCollectiveBranch) + ", and kernels and copies, in branch " +
+                  std::to_string(kUpdateBranch)};
   if (hasHostCalls(bucket) &&
       std::ranges::any_of(bucket.records, [](const LaunchRecord &r) { return r.branch > 0; }))
     return {Code::InvalidFile, "the bucket calls functions of the host and has branches, and host "

@@ -101,19 +101,26 @@ Bucket twoRegions(uint32_t branches, int depth) {
 }
 
 /// A region of three chains whose sum is y0. In its middle the value of each chain is reduced over
-/// the ranks, and the result is added to that of another chain. Chains reuse their operands'
-/// places.
+/// the ranks, and the result is added to that of another chain. It also replaces what a chain has
+/// kept from its beginning, as the update of a parameter does, and is added from there. Chains
+/// reuse their operands' places.
 Bucket reducedRegion(int depth) {
   constexpr uint32_t kBranches = 3;
   BucketOfOps ops;
   const TensorId w = ops.weight(), start = ops.arena(0);
   ops.negate(ops.input(), start, 0);
-  std::vector<TensorId> ends(kBranches + 1, start), means(kBranches + 1);
+  std::vector<TensorId> ends(kBranches + 1, start), means(kBranches + 1), kept(kBranches + 1);
+  for (uint32_t branch = 1; branch <= kBranches; ++branch) {
+    kept[branch] = ops.arena(30 + branch);
+    ops.copy(start, kept[branch], branch);
+  }
   for (int i = 0; i < depth; ++i) {
     for (uint32_t branch = 1; branch <= kBranches; ++branch) {
       const TensorId to = ops.arena(2 * branch + i % 2);
       if (i == depth / 2 + 2)
         ops.add(ends[branch], means[branch % kBranches + 1], to, branch);
+      else if (i == depth / 2 - 1 || i == depth / 2 + 4)
+        ops.add(ends[branch], kept[branch], to, branch);
       else if (i % 2 == 0)
         ops.add(ends[branch], w, to, branch);
       else
@@ -124,6 +131,7 @@ Bucket reducedRegion(int depth) {
       for (const uint32_t branch : {2, 3, 1}) {
         means[branch] = ops.arena(40 + branch);
         ops.reduce(ends[branch], means[branch]);
+        ops.copy(means[branch], kept[branch], kUpdateBranch);
       }
   }
   ops.add(ends[1], ends[2], ops.arena(20), 0);

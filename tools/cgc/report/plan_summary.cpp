@@ -138,7 +138,7 @@ std::string batchText(const PlanData &plan) {
 std::vector<size_t> branchSizes(const Bucket &bucket) {
   std::vector<size_t> sizes(largestBranch(bucket));
   for (const LaunchRecord &record : bucket.records)
-    if (record.branch > 0 && record.branch != kCollectiveBranch)
+    if (record.branch > 0 && !isDetached(record.branch))
       ++sizes[record.branch - 1];
   return sizes;
 }

@@ -97,7 +97,9 @@ std::string traceText(const std::vector<BucketProfile> &profiles) {
       const uint32_t branch = std::max(bucket.bucket().records[i].branch, 1u);
       if (branches.insert(branch).second)
         nameIt("thread_name", branch,
-               branch == kCollectiveBranch ? "collectives" : fmt::format("branch {}", branch));
+               branch == kCollectiveBranch ? "collectives"
+               : branch == kUpdateBranch   ? "updates"
+                                           : fmt::format("branch {}", branch));
       events.push_back({{"name", row.op},
                         {"ph", "X"},
                         {"ts", span.begin},

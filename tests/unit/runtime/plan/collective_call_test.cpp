@@ -126,29 +126,37 @@ SamplePlan plan() {
   return sample;
 }
 
-TEST(CollectiveBranch, IsForCollectivesAlone) {
+TEST(DetachedBranches, AreForCollectivesAndUpdates) {
   SamplePlan sample = plan();
   EXPECT_TRUE(validate(sample.plan).isOk()) << validate(sample.plan).message();
   std::vector<LaunchRecord> &records = sample.plan.entries[0].buckets[0].records;
   records[0].branch = kCollectiveBranch;
   EXPECT_THAT(validate(sample.plan).message(), HasSubstr("the largest is 4, but for collectives"));
+  records[0].branch = kUpdateBranch;
+  EXPECT_THAT(validate(sample.plan).message(), HasSubstr("kernels and copies, in branch 6"));
   records[0].branch = 0;
-  records[1].branch = kCollectiveBranch + 1;
+  records[2].branch = kUpdateBranch;
+  EXPECT_TRUE(validate(sample.plan).isOk()) << validate(sample.plan).message();
+  records[2].branch = kUpdateBranch + 1;
+  EXPECT_FALSE(validate(sample.plan).isOk());
+  records[2].branch = 0;
+  records[1].branch = kUpdateBranch;
   EXPECT_FALSE(validate(sample.plan).isOk());
   sample.plan.target = DeviceKind::Cpu;
   records[1].branch = kCollectiveBranch;
   EXPECT_THAT(validate(sample.plan).message(), HasSubstr("target cuda"));
 }
 
-TEST(CollectiveBranch, IsInNoRegion) {
-  std::vector<LaunchRecord> records(6);
+TEST(DetachedBranches, AreInNoRegion) {
+  std::vector<LaunchRecord> records(7);
   records[1].branch = records[3].branch = 2;
   records[2].branch = records[5].branch = kCollectiveBranch;
+  records[6].branch = kUpdateBranch;
   EXPECT_THAT(parallelRegions(records), ElementsAre(ParallelRegion{1, 4}));
   Bucket bucket;
   bucket.records = records;
   EXPECT_EQ(largestBranch(bucket), 2u);
-  EXPECT_EQ(collectivesBeside(bucket), 2u);
+  EXPECT_EQ(detachedRecords(bucket), (DetachedCounts{2, 1}));
 }
 
 } // namespace

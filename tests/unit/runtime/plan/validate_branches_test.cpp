@@ -129,7 +129,7 @@ TEST(Branches, MayNotUseMemoryThatAnotherWrites) {
 
 TEST(Branches, AreAtMostFour) {
   EXPECT_THAT(validated([](Bucket &b) { b.records[3].branch = 5; }).message(),
-              HasSubstr("a record is in branch 5; the largest is 4"));
+              HasSubstr("is in branch 5; the largest is 4"));
   EXPECT_EQ(validated([](Bucket &b) { b.records[3].branch = UINT32_MAX; }).code(),
             Code::InvalidFile);
 }

@@ -1,4 +1,4 @@
-// Records for tests of the order of collectives.
+// Records for tests of the order of detached branches.
 #pragma once
 
 #include "runtime/plan/collective_call.h"
