@@ -32,7 +32,7 @@ Status lower(const ir::Node &node, CollectiveKind kind, BucketBuilder &builder) 
     call.reduction = reductionOf(node);
   if (hasRanks(kind))
     call.ranks = node.arg("ranks").as<int64_t>();
-  if (kind == CollectiveKind::Broadcast && !node.arg("shard").isNone())
+  if (mayHaveShard(kind) && !node.arg("shard").isNone())
     call.shard = static_cast<uint32_t>(node.arg("shard").as<int64_t>());
   for (const auto &[i, arg] : llvm::enumerate(node.arg("tensors").list())) {
     const Place operand = densePlace(builder.place(arg.value()), builder);

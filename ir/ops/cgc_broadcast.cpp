@@ -7,9 +7,7 @@ const OpDef defs::CgcBroadcast = {
     .schema = "(Tensor[] tensors, int? shard=none) -> Tensor[]",
     .traits = kOpaque | kMove,
     .infer = [](const InferArgs &args, rules::Results &results) -> Status {
-      if (!args.isNone("shard") &&
-          (args.integer("shard") < 0 || args.integer("shard") > UINT32_MAX))
-        return rules::mismatch("shard", "the number of a shard", args.integer("shard"));
+      CGC_TRY(rules::checkShard(args));
       return rules::sameSizes(args, results);
     },
     .gradient = [](GradientBuilder &) -> Status {

@@ -33,6 +33,12 @@ Status checkReduction(const InferArgs &args) {
   return Status::ok();
 }
 
+Status checkShard(const InferArgs &args) {
+  if (!args.isNone("shard") && (args.integer("shard") < 0 || args.integer("shard") > UINT32_MAX))
+    return mismatch("shard", "the number of a shard", args.integer("shard"));
+  return Status::ok();
+}
+
 Status sameSizes(const InferArgs &args, Results &results) {
   if (args.tensors("tensors").empty())
     return refuseEmptyList();

@@ -13,6 +13,9 @@ inline constexpr llvm::StringRef kSumOfRanks = "sum", kMeanOfRanks = "mean", kMa
 /// Whether 'reduction' is one that `tensors` may have: refuses others.
 Status checkReduction(const InferArgs &args);
 
+/// Whether 'shard' is none or the number of a shard: refuses others.
+Status checkShard(const InferArgs &args);
+
 /// Adds a dense result like each of 'tensors'.
 Status sameSizes(const InferArgs &args, Results &results);
 

@@ -43,7 +43,7 @@ void join(const Bucket &bucket, ir::GraphRewriter &rewriter) {
   for (const Node *call : bucket.calls)
     llvm::append_range(operands, call->arg("tensors").list());
   Node *const joined =
-      rewriter.create(OpKind::CgcAllReduce, {std::move(operands), bucket.reduction},
+      rewriter.create(OpKind::CgcAllReduce, {std::move(operands), bucket.reduction, Arg()},
                       *bucket.calls.back(), &*std::next(bucket.last->getIterator()));
   unsigned next = 0;
   for (Node *call : bucket.calls) {
@@ -75,7 +75,7 @@ Result<Changed> JoinCollectivesPass::run(ir::Graph &graph, PassContext &) const 
   CGC_TRY(requireTypes(graph));
   std::vector<std::pair<Node *, Node *>> calls; // With the node of their last operand.
   for (Node &node : graph)
-    if (node.is(OpKind::CgcAllReduce))
+    if (node.is(OpKind::CgcAllReduce) && node.arg("shard").isNone())
       calls.emplace_back(&node, lastOperand(node));
   llvm::stable_sort(calls,
                     [](const auto &a, const auto &b) { return a.second->isBefore(*b.second); });

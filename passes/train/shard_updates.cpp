@@ -14,7 +14,8 @@ namespace cgc::passes {
 /// For a training on several ranks, after `join-collectives`: the moments and the average of each
 /// parameter go into a shard, which one of the ranks holds. Calls that update them become one call
 /// for each shard, after which cgc.broadcast sends the parameters and their copies in 16 bits to
-/// the other ranks. The shards follow the order in which gradients are reduced. One of several
+/// the other ranks. Gradients that nothing else reads are reduced to the rank with the shard alone.
+/// The shards follow the order in which gradients are reduced. One of several
 /// parameters has at most one of `shards` equal parts of all elements, so that they balance. The
 /// first bucket decides, and the others follow, since a plan has one set of states. Parameters of
 /// other dtypes than f32, whose update is not one kernel, stay as they are. Usage if nothing could
@@ -35,6 +36,8 @@ using ir::Arg;
 using ir::Node;
 using ir::OpKind;
 using ir::Value;
+
+constexpr llvm::StringRef kMean = "mean"; ///< The reduction of gradients.
 
 /// The lists of the states that an update divides; none if it has no such states.
 llvm::SmallVector<const Arg::List *> dividedStates(const Node &node) {
@@ -84,6 +87,7 @@ public:
       elements_ += static_cast<uint64_t>(entry.second);
     for (Node *update : updates)
       shard(*update);
+    eraseUnused();
     return Changed::Yes;
   }
 
@@ -142,8 +146,59 @@ private:
     const std::vector<Node *> calls = splitUpdate(update, parts, rewriter_);
     if (isEma)
       return;
-    for (const auto &[call, shard] : llvm::zip_equal(calls, llvm::make_first_range(shards)))
+    for (const auto &[call, shard] : llvm::zip_equal(calls, llvm::make_first_range(shards))) {
+      reduceToOwner(*call, shard);
       send(*call, hasCopies, shard);
+    }
+  }
+
+  /// Leaves means of gradients that only `call` reads to the rank with its shard.
+  void reduceToOwner(Node &call, uint32_t shard) {
+    Arg::List operands;
+    std::vector<Value *> means;
+    Node *last = nullptr; // Of the reductions so far, each of which follows its operands.
+    for (const Arg &gradient : call.arg("gradients").list()) {
+      Value *const mean = gradient.value();
+      Node *const node = mean->node();
+      if (!node->is(OpKind::CgcAllReduce) || !node->arg("shard").isNone() || !mean->hasOneUse() ||
+          node->arg("reduction").as<std::string>() != kMean)
+        continue;
+      operands.push_back(node->arg("tensors").list()[mean->index()]);
+      means.push_back(mean);
+      if (!last || last->isBefore(*node))
+        last = node;
+    }
+    if (means.empty())
+      return;
+    Node *const reduced = rewriter_.create(
+        OpKind::CgcAllReduce, {std::move(operands), kMean.str(), static_cast<int64_t>(shard)},
+        *last, last);
+    for (const auto &[i, mean] : llvm::enumerate(means))
+      rewriter_.replaceAllUsesWith(mean, reduced->result(static_cast<unsigned>(i)));
+  }
+
+  /// Erases the tensors of reductions that all calls of updates have left.
+  void eraseUnused() {
+    for (Node &node : llvm::make_early_inc_range(graph_)) {
+      if (!node.is(OpKind::CgcAllReduce) ||
+          llvm::none_of(node.results(), [](const Value &mean) { return !mean.hasUsers(); }))
+        continue;
+      Arg::List operands;
+      std::vector<Value *> means;
+      for (Value &mean : node.results())
+        if (mean.hasUsers()) {
+          operands.push_back(node.arg("tensors").list()[mean.index()]);
+          means.push_back(&mean);
+        }
+      if (!means.empty()) {
+        Node *const rest = rewriter_.create(
+            OpKind::CgcAllReduce, {std::move(operands), node.arg("reduction"), node.arg("shard")},
+            node, &node);
+        for (const auto &[i, mean] : llvm::enumerate(means))
+          rewriter_.replaceAllUsesWith(mean, rest->result(static_cast<unsigned>(i)));
+      }
+      rewriter_.erase(&node);
+    }
   }
 
   void send(Node &call, bool hasCopies, uint32_t shard) {

@@ -195,8 +195,9 @@ private:
   Result<BoundOp> bindCollective(const LibraryCall &call) const {
     CGC_ASSIGN_OR_RETURN(const CollectiveCall collective, collectiveCall(call, bucket_.tensors));
     const std::span<const int> owners = libraries_.shardOwners; // Of shards that have states.
-    const int root =
-        collective.shard && *collective.shard < owners.size() ? owners[*collective.shard] : 0;
+    std::optional<int> root;
+    if (collective.shard)
+      root = *collective.shard < owners.size() ? owners[*collective.shard] : 0;
     BoundCollective bound{libraries_.communicator, collective.kind, collective.reduction, {}, root};
     for (size_t i = 0; i < collective.operands.size(); ++i) {
       const TensorRef &operand = tensor(collective.operands[i]);

@@ -49,7 +49,7 @@ struct BoundCollective {
   CollectiveKind kind;
   Reduction reduction;
   std::vector<CollectivePart> parts;
-  int root; ///< Of a broadcast.
+  std::optional<int> root; ///< As enqueueCollective() takes it.
 };
 struct BoundOpCall {
   const CgcOp *op;

@@ -460,7 +460,8 @@ Communicator::Impl &implOf(Communicator &communicator) {
 }
 
 Status enqueueCollective(Communicator &communicator, CollectiveKind kind, Reduction reduction,
-                         std::span<const CollectivePart> parts, cudaStream_t stream, int root) {
+                         std::span<const CollectivePart> parts, cudaStream_t stream,
+                         std::optional<int> root) {
   CommunicatorState &shared = *implOf(communicator).shared;
   const Nccl &nccl = shared.nccl;
   std::vector<ElementType> types;
@@ -480,6 +481,9 @@ Status enqueueCollective(Communicator &communicator, CollectiveKind kind, Reduct
     const size_t count = part.operandElements * element.perElement;
     switch (kind) {
     case CollectiveKind::AllReduce:
+      if (root)
+        return nccl.ncclReduce(part.operand, part.result, count, element.type,
+                               operationOf(reduction), *root, comm, stream);
       return nccl.ncclAllReduce(part.operand, part.result, count, element.type,
                                 operationOf(reduction), comm, stream);
     case CollectiveKind::AllGather:
@@ -489,7 +493,8 @@ Status enqueueCollective(Communicator &communicator, CollectiveKind kind, Reduct
       return nccl.ncclReduceScatter(part.operand, part.result, count / shared.options.ranks,
                                     element.type, operationOf(reduction), comm, stream);
     case CollectiveKind::Broadcast:
-      return nccl.ncclBroadcast(part.operand, part.result, count, element.type, root, comm, stream);
+      return nccl.ncclBroadcast(part.operand, part.result, count, element.type, root.value_or(0),
+                                comm, stream);
     }
     return nccl::Code::InvalidArgument;
   };

@@ -21,12 +21,14 @@ struct CollectivePart {
 };
 
 /// Enqueues a collective on `stream`, or runs it before returning if the ranks have no GPU. All
-/// parts in one group of NCCL. `root` is the rank whose operands a broadcast sends. May be called
-/// while the stream is being captured, on all ranks alike. Unsupported for dtypes that NCCL does
-/// not compute: sums of bool, means of integers, reductions of i16. Device if NCCL refuses, which
-/// aborts the communicator; its first failure if it has one.
+/// parts in one group of NCCL. `root` is the rank whose operands a broadcast sends (none: rank 0),
+/// or the only one that gets the results of an all-reduce (none: all). May be called while the
+/// stream is being captured, on all ranks alike. Unsupported for dtypes that NCCL does not compute:
+/// sums of bool, means of integers, reductions of i16. Device if NCCL refuses, which aborts the
+/// communicator; its first failure if it has one.
 Status enqueueCollective(Communicator &communicator, CollectiveKind kind, Reduction reduction,
-                         std::span<const CollectivePart> parts, cudaStream_t stream, int root = 0);
+                         std::span<const CollectivePart> parts, cudaStream_t stream,
+                         std::optional<int> root = {});
 
 /// Runs `body`, which waits for collectives, as long as the communicator's timeout, while a thread
 /// looks for asynchronous errors. After an error or the timeout that thread aborts the

@@ -49,6 +49,9 @@ enum class Operation : int { Sum = 0, Max = 2, Avg = 4 };
   X(ncclAllReduce,                                                                                 \
     nccl::Code(const void *operand, void *result, size_t count, nccl::DataType type,               \
                nccl::Operation operation, nccl::Comm comm, cudaStream_t stream))                   \
+  X(ncclReduce,                                                                                    \
+    nccl::Code(const void *operand, void *result, size_t count, nccl::DataType type,               \
+               nccl::Operation operation, int root, nccl::Comm comm, cudaStream_t stream))         \
   X(ncclAllGather, nccl::Code(const void *operand, void *result, size_t operandCount,              \
                               nccl::DataType type, nccl::Comm comm, cudaStream_t stream))          \
   X(ncclReduceScatter,                                                                             \

@@ -34,6 +34,10 @@ bool reduces(CollectiveKind kind) {
   return kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter;
 }
 
+bool mayHaveShard(CollectiveKind kind) {
+  return kind == CollectiveKind::AllReduce || kind == CollectiveKind::Broadcast;
+}
+
 bool isCollective(const LibraryCall &call) {
   return call.library == kCollectiveLibrary &&
          std::ranges::find(kNames, call.function) != kNames.end();
@@ -69,8 +73,8 @@ Result<CollectiveCall> collectiveCall(const LibraryCall &call, std::span<const T
                    .operands = call.reads,
                    .results = call.writes};
   if (call.ints.size() == 3) {
-    if (kind != CollectiveKind::Broadcast || call.ints[2] < 0 || call.ints[2] > UINT32_MAX)
-      return invalidFile("only a broadcast has a shard, which is a number of 32 bits");
+    if (!mayHaveShard(kind) || call.ints[2] < 0 || call.ints[2] > UINT32_MAX)
+      return invalidFile("only all_reduce and broadcast have a shard, a number of 32 bits");
     c.shard = uint32_t(call.ints[2]);
   }
   if (!reduces(kind) && c.reduction != Reduction::Sum)

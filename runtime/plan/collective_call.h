@@ -11,7 +11,7 @@ namespace cgc {
 
 /// What the ranks of a communicator compute together. The values are part of the plan format.
 enum class CollectiveKind : uint8_t {
-  AllReduce,     ///< Each result is the reduction of the operand over all ranks.
+  AllReduce,     ///< Each result is the reduction of the operand over all ranks, on all or on one.
   AllGather,     ///< Each result has the operands of all ranks, in rank order, in dimension 0.
   ReduceScatter, ///< Each result is this rank's part, in dimension 0, of the reduction.
   Broadcast,     ///< Each result is the operand of one rank.
@@ -30,7 +30,7 @@ struct CollectiveCall {
   int64_t ranks = 0;
   std::vector<TensorId> operands, results; ///< As many of both, at least one.
   /// Of Broadcast: the operands are those of the rank that holds this shard (State::shard); none:
-  /// those of rank 0.
+  /// those of rank 0. Of AllReduce: only that rank has the results; none: all ranks.
   std::optional<uint32_t> shard = {};
 };
 
@@ -41,6 +41,8 @@ CGC_API const char *collectiveName(CollectiveKind kind);
 CGC_API bool hasRanks(CollectiveKind kind);
 /// Whether it has a reduction.
 CGC_API bool reduces(CollectiveKind kind);
+/// Whether it may be from or to the rank with a shard.
+CGC_API bool mayHaveShard(CollectiveKind kind);
 /// Whether `call`, or the call of `record`, is a collective.
 CGC_API bool isCollective(const LibraryCall &call);
 CGC_API bool isCollective(const LaunchRecord &record);

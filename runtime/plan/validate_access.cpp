@@ -36,6 +36,10 @@ bool mayOverlap(const TensorRef &tensor) {
   return false;
 }
 
+bool isBroadcast(const LibraryCall &call) {
+  return isCollective(call) && call.function == collectiveName(CollectiveKind::Broadcast);
+}
+
 } // namespace
 
 Status AccessCheck::add(const LaunchRecord &record) {
@@ -45,7 +49,7 @@ Status AccessCheck::add(const LaunchRecord &record) {
 
 Result<AccessCheck::Shard> AccessCheck::shardOf(const LaunchRecord &record) const {
   const auto *const call = std::get_if<LibraryCall>(&record.op);
-  const bool isSent = call && isCollective(*call);
+  const bool isCommon = call && isCollective(*call);
   Shard shard;
   for (const auto &ids : {recordReads(record), recordWrites(record)})
     for (const TensorId id : ids) {
@@ -53,7 +57,7 @@ Result<AccessCheck::Shard> AccessCheck::shardOf(const LaunchRecord &record) cons
       if (slot.buffer != BufferKind::State || !plan_.states[slot.index].shard)
         continue;
       const State &state = plan_.states[slot.index];
-      if (isSent)
+      if (isCommon)
         return invalidFile("a collective uses state '" + state.name + "' of shard " +
                            std::to_string(*state.shard) + ", which one rank holds");
       if (shard && shard != state.shard)
@@ -61,7 +65,7 @@ Result<AccessCheck::Shard> AccessCheck::shardOf(const LaunchRecord &record) cons
                            std::to_string(*state.shard));
       shard = state.shard;
     }
-  if (!isSent)
+  if (!isCommon)
     return shard;
   CGC_ASSIGN_OR_RETURN(const CollectiveCall collective, collectiveCall(*call, bucket_.tensors));
   if (collective.shard && *collective.shard >= plan_.states.size())
@@ -126,8 +130,11 @@ Status AccessCheck::checkOrder(const LaunchRecord &record) {
           return invalidFile("it uses state '" + plan_.states[index].name +
                              "', whose value only the rank with shard " +
                              std::to_string(found->second) + " has");
+  const auto *call = std::get_if<LibraryCall>(&record.op);
+  const bool isCommon = call && isCollective(*call), isSent = call && isBroadcast(*call);
   for (TensorId id : recordReads(record)) {
-    if (!hasValue(id, shard))
+    // All ranks have what is reduced, one of them what is sent.
+    if (!hasValue(id, isCommon && !isSent ? std::nullopt : shard))
       return invalidFile(
           "it reads tensor " + std::to_string(uint32_t(id)) +
           ", which no earlier record has written" +
@@ -135,8 +142,7 @@ Status AccessCheck::checkOrder(const LaunchRecord &record) {
   }
   // How much of its workspace cuBLASLt writes is unknown, so the workspace does not count as
   // written.
-  const auto *call = std::get_if<LibraryCall>(&record.op);
-  const bool hasWorkspace = call && isGemm(*call), isSent = call && isCollective(*call);
+  const bool hasWorkspace = call && isGemm(*call);
   for (TensorId id : recordWrites(record)) {
     const TensorRef &accessed = tensor(id);
     if (accessed.slot.buffer == BufferKind::Weight || accessed.slot.buffer == BufferKind::Input)

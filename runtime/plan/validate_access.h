@@ -45,7 +45,7 @@ private:
   using Shard = std::optional<uint32_t>;
   Status checkWork(const LaunchRecord &record) const;
   Status checkOrder(const LaunchRecord &record);
-  /// The shard of the states that a record uses, or that a broadcast sends.
+  /// The shard of the states that a record uses, or the one from or to whose rank a collective is.
   Result<Shard> shardOf(const LaunchRecord &record) const;
   /// hasValue(), on the ranks that hold `shard`.
   bool hasValue(TensorId id, Shard shard);

@@ -57,7 +57,7 @@ namespace {
 constexpr int kMostRanks = 64;
 constexpr size_t kChunkBytes = size_t(256) << 10;
 
-enum class Kind : int { AllReduce, AllGather, ReduceScatter, Broadcast };
+enum class Kind : int { AllReduce, AllGather, ReduceScatter, Broadcast, Reduce };
 /// What has to be equal on all ranks.
 struct Call {
   Kind kind;
@@ -93,12 +93,13 @@ size_t sizeOf(DataType type) {
 }
 
 std::string textOf(const Call &call) {
-  constexpr const char *kKinds[] = {"all-reduce", "all-gather", "reduce-scatter", "broadcast"};
+  constexpr const char *kKinds[] = {"all-reduce", "all-gather", "reduce-scatter", "broadcast",
+                                    "reduce"};
   constexpr const char *kTypes[] = {"i8",  "u8",  "i32", "u32", "i64",
                                     "u64", "f16", "f32", "f64", "bf16"};
   constexpr const char *kOperations[] = {"sum", "product", "maximum", "minimum", "average"};
   std::string text = kKinds[int(call.kind)];
-  if (call.kind == Kind::AllReduce || call.kind == Kind::ReduceScatter)
+  if (call.kind != Kind::AllGather && call.kind != Kind::Broadcast)
     text += std::string(" (") + kOperations[int(call.operation)] + ")";
   return text + " of " + std::to_string(call.count) + " " + kTypes[int(call.type)];
 }
@@ -369,6 +370,8 @@ struct cgc::nccl::ncclComm {
           std::memcpy(result + (other * call.count + at) * size, data[other], bytes);
       else if (call.kind == Kind::Broadcast)
         std::memmove(result + at * size, data[call.root], bytes);
+      else if (call.kind == Kind::Reduce && rank != call.root) // A reader of it shows.
+        std::memset(result + at * size, 0xff, bytes);
       else
         reduce(call.type, data, count, call.operation, result + at * size);
       if (!meet())
@@ -644,6 +647,11 @@ EXPORT Code ncclReduceScatter(const void *operand, void *result, size_t resultCo
                               Operation operation, Comm comm, cudaStream_t stream) {
   return add(comm, {{Kind::ReduceScatter, type, operation, 0, resultCount}, operand, result},
              stream);
+}
+
+EXPORT Code ncclReduce(const void *operand, void *result, size_t count, DataType type,
+                       Operation operation, int root, Comm comm, cudaStream_t stream) {
+  return add(comm, {{Kind::Reduce, type, operation, root, count}, operand, result}, stream);
 }
 
 EXPORT Code ncclBroadcast(const void *operand, void *result, size_t count, DataType type, int root,

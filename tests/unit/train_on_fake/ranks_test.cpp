@@ -47,10 +47,30 @@ SamplePlan rankedPlan() {
   return sample;
 }
 
-/// rankedPlan() with three parameters, whose moments are divided into three shards.
+/// rankedPlan() with three parameters, whose moments are divided into three shards. The gradients
+/// of the last two are reduced to the rank with their shard.
 SamplePlan shardedPlan() {
   SamplePlan sample = rankedPlan();
   shardMoments(sample, 3);
+  Bucket &step = sample.plan.entries[0].buckets[0];
+  for (uint32_t shard = 1; shard < 3; ++shard) {
+    step.tensors.push_back(dense(BufferKind::Arena, 0, 256 + 256 * shard, DType::F32, {kTrained}));
+    const TensorId mean = id(step.tensors.size() - 1);
+    step.records.insert(step.records.begin() + 1,
+                        {.op = libraryCall({.kind = CollectiveKind::AllReduce,
+                                            .reduction = Reduction::Mean,
+                                            .operands = {id(1)},
+                                            .results = {mean},
+                                            .shard = shard}),
+                         .branch = kCollectiveBranch});
+    for (LaunchRecord &record : step.records)
+      if (auto *call = std::get_if<AtenCall>(&record.op); call && call->op == "aten::momentum")
+        if (const State &state =
+                sample.plan.states[step.tensors[uint32_t(call->outputs[0])].slot.index];
+            state.shard == shard)
+          call->args[1] = mean;
+  }
+  step.arenaBytes = 1024;
   return sample;
 }
 
@@ -59,10 +79,14 @@ SamplePlan wholePlan() {
   SamplePlan sample = shardedPlan();
   for (State &state : sample.plan.states)
     state.shard.reset();
-  std::erase_if(sample.plan.entries[0].buckets[0].records, [](const LaunchRecord &record) {
+  std::vector<LaunchRecord> &records = sample.plan.entries[0].buckets[0].records;
+  std::erase_if(records, [](const LaunchRecord &record) {
     const auto *const call = std::get_if<LibraryCall>(&record.op);
     return call && call->function == "broadcast";
   });
+  for (LaunchRecord &record : records)
+    if (auto *const call = std::get_if<LibraryCall>(&record.op))
+      call->ints.resize(2); // To all ranks.
   return sample;
 }
 

@@ -152,6 +152,22 @@ TEST_P(RankCounts, ComputeInPlaceAndInGroups) {
   });
 }
 
+TEST_P(RankCounts, ReduceToOneOfThem) {
+  onRanks({.count = GetParam()}, [](Communicator &c) {
+    for (int root = 0; root < c.ranks(); ++root) {
+      const std::vector<float> operand(5, float(c.rank() + 1));
+      std::vector<float> result(5);
+      const CollectivePart part{operand.data(), result.data(), result.size(), DType::F32};
+      const Status status = enqueueCollective(c, CollectiveKind::AllReduce, Reduction::Sum,
+                                              {&part, 1}, nullptr, root);
+      ASSERT_TRUE(status.isOk()) << status.message();
+      if (c.rank() == root) {
+        EXPECT_THAT(result, Each(Eq(c.ranks() * (c.ranks() + 1) / 2)));
+      }
+    }
+  });
+}
+
 TEST_P(RankCounts, AgreeOnEqualFacts) {
   onRanks({.count = GetParam()}, [](Communicator &c) {
     const std::array facts = {SharedFact{"the plan", "1234"}, SharedFact{"the batch", ""}};

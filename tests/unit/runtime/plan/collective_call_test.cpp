@@ -42,7 +42,9 @@ constexpr auto kAllReduce = CollectiveKind::AllReduce, kAllGather = CollectiveKi
                kBroadcast = CollectiveKind::Broadcast;
 
 TEST(Collective, ComesBackFromItsRecord) {
-  for (const CollectiveCall &made : {call(kAllReduce, Reduction::Mean, 0, {0, 1}, {0, 1}),
+  CollectiveCall toOne = call(kAllReduce, Reduction::Mean, 0, {0, 1}, {0, 1});
+  toOne.shard = 3;
+  for (const CollectiveCall &made : {toOne, call(kAllReduce, Reduction::Mean, 0, {0, 1}, {0, 1}),
                                      call(kAllReduce, Reduction::Max, 0, {3}, {3}),
                                      call(kAllReduce, Reduction::Sum, 0, {0}, {1}),
                                      call(kAllGather, Reduction::Sum, 2, {0}, {2}),
@@ -56,6 +58,7 @@ TEST(Collective, ComesBackFromItsRecord) {
     EXPECT_EQ(libraryCall(*back), record);
     EXPECT_EQ(back->kind, made.kind);
     EXPECT_EQ(back->ranks, made.ranks);
+    EXPECT_EQ(back->shard, made.shard);
   }
   EXPECT_FALSE(isCollective(LibraryCall{"nccl", "all_to_all", {}, {}, {}, {}, {}}));
   EXPECT_FALSE(isCollective(LibraryCall{"acme", "all_reduce", {}, {}, {}, {}, {}}));

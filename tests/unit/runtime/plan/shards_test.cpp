@@ -94,6 +94,21 @@ LibraryCall &libraryCallOf(std::vector<LaunchRecord> &records, size_t i) {
   return std::get<LibraryCall>(records[i].op);
 }
 
+/// Reduces the gradient, before all updates, to the rank with a shard. Returns the mean.
+TensorId reduceToRankOf(uint32_t shard, PlanData &plan) {
+  Bucket &step = plan.entries[0].buckets[0];
+  step.arenaBytes = 512;
+  step.tensors.push_back(dense(BufferKind::Arena, 0, 256, DType::F32, {kTrained}));
+  const TensorId mean = id(step.tensors.size() - 1);
+  const LibraryCall call = libraryCall({.kind = CollectiveKind::AllReduce,
+                                        .reduction = Reduction::Mean,
+                                        .operands = {id(1)},
+                                        .results = {mean},
+                                        .shard = shard});
+  step.records.insert(step.records.begin() + 3, {call});
+  return mean;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Shards, ShardInvariants,
     testing::Values(
@@ -103,9 +118,9 @@ INSTANTIATE_TEST_SUITE_P(
                        [](PlanData &, auto &records) { libraryCallOf(records, 5).ints[2] = 7; },
                        "there is no shard 7"},
         ShardViolation{
-            "ShardOfAReduction",
-            [](PlanData &, auto &records) { libraryCallOf(records, 5).function = "all_reduce"; },
-            "only a broadcast has a shard"},
+            "ShardOfAGather",
+            [](PlanData &, auto &records) { libraryCallOf(records, 5).function = "all_gather"; },
+            "only all_reduce and broadcast have a shard"},
         ShardViolation{"TwoShards",
                        [](PlanData &, auto &records) {
                          atenCall(records, 6).args[1] = atenCall(records, 4).args[1];
@@ -141,8 +156,38 @@ INSTANTIATE_TEST_SUITE_P(
                          records.insert(records.begin() + 5, {Memcpy{added, id(3)}});
                          records.erase(records.begin() + 6);
                        },
+                       "which no earlier record has written"},
+        ShardViolation{"ReductionToOneRankIsReadByOthers",
+                       [](PlanData &plan, auto &records) {
+                         const TensorId mean = reduceToRankOf(0, plan);
+                         records.insert(records.begin() + 4, {Memcpy{mean, id(4)}});
+                       },
+                       "which no earlier record has written"},
+        ShardViolation{"ReductionToOneRankIsReadByAnother",
+                       [](PlanData &plan, auto &records) {
+                         const TensorId mean = reduceToRankOf(0, plan);
+                         atenCall(records, 7).args[1] = mean;
+                       },
+                       "which no earlier record has written"},
+        ShardViolation{"ReductionOfWhatOneRankHas",
+                       [](PlanData &plan, auto &records) {
+                         const TensorId mean = reduceToRankOf(0, plan);
+                         records.insert(records.begin() + 4, records[3]);
+                         libraryCallOf(records, 4).reads = {mean};
+                         libraryCallOf(records, 4).writes = {id(1)};
+                       },
                        "which no earlier record has written"}),
     [](const auto &info) { return std::string(info.param.name); });
+
+/// A mean that is reduced to one rank is there for the records of its shards.
+TEST(Shards, AReductionToOneRankIsReadThere) {
+  PlanData plan = shardedPlan().plan;
+  const TensorId mean = reduceToRankOf(1, plan);
+  std::vector<LaunchRecord> &records = plan.entries[0].buckets[0].records;
+  atenCall(records, 7).args[1] = mean;
+  EXPECT_TRUE(validate(plan).isOk()) << validate(plan).message();
+  EXPECT_THAT(toText(plan), HasSubstr("t10 = nccl.all_reduce(t1) ints=[1, 0, 1]"));
+}
 
 /// A value in the arena that is sent is there on all ranks.
 TEST(Shards, AValueInTheArenaMayBeSent) {
