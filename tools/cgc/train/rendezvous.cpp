@@ -7,6 +7,7 @@
 #include "tools/cgc/cli/signals.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <condition_variable>
@@ -149,10 +150,11 @@ std::string hexOf(const CommunicatorId &id) {
 }
 
 /// What the file of a rank that lives contains: how processes of its host can look for it.
-std::string aliveText(const std::string &nonce) {
-  return nonce + "\n" + thisHost() + "\n" + std::to_string(getpid()) + "\n";
+std::string aliveText(const std::string &nonce, uint64_t batches) {
+  return nonce + "\n" + thisHost() + "\n" + std::to_string(getpid()) + "\n" +
+         std::to_string(batches) + "\n";
 }
-constexpr size_t kAliveLines = 3;
+constexpr size_t kAliveLines = 4;
 constexpr const char *kFailedLine = "failed\n"; ///< Follows them.
 
 /// Makes the folder for this user alone, if it is missing.
@@ -235,13 +237,19 @@ struct Rendezvous::Pulse {
   void run() {
     std::unique_lock lock(mutex);
     do {
-      touch(path);
+      if (const uint64_t now = batches;
+          now == written || hasFailed || !writeFile(path, aliveText(nonce, now)).isOk())
+        touch(path);
+      else
+        written = now;
       if (look)
         look();
     } while (!ended.wait_for(lock, kPulsePeriod, [&] { return isEnding; }));
   }
 
   std::string path, nonce;
+  std::atomic<uint64_t> batches = 0; ///< That the rank has read.
+  uint64_t written = 0;              ///< Those of the file.
   std::mutex mutex;
   std::condition_variable ended;
   bool isEnding = false;
@@ -290,7 +298,7 @@ Status Rendezvous::meet(const std::function<Result<CommunicatorId>()> &makeId) {
   }
   CGC_TRY(makeFolder(options_.folder));
   const std::string alive = path("alive-", options_.rank);
-  CGC_TRY(writeFile(alive, aliveText(nonce_)));
+  CGC_TRY(writeFile(alive, aliveText(nonce_, 0)));
   pulse_ = std::make_unique<Pulse>(alive, nonce_);
   CGC_TRY(writeRequest());
   return options_.rank == 0 ? lead(makeId) : follow();
@@ -492,13 +500,36 @@ void Rendezvous::watch(std::function<void()> onLoss) {
   };
 }
 
+void Rendezvous::noteBatches(uint64_t batches) {
+  if (pulse_)
+    pulse_->batches = batches;
+}
+
+/// The ranks that live and, two periods from now, have read fewer batches than this one has now.
+std::vector<int> Rendezvous::ranksBehind() const {
+  const uint64_t own = pulse_->batches;
+  const auto behind = [&] {
+    std::vector<int> ranks;
+    for (int rank = 0; rank < options_.ranks; ++rank)
+      if (const auto lines = linesOf(path("alive-", rank));
+          lines.size() == kAliveLines && std::strtoull(lines[3].c_str(), nullptr, 10) < own)
+        ranks.push_back(rank);
+    return ranks;
+  };
+  if (behind().empty())
+    return {};
+  std::this_thread::sleep_for(2 * kPulsePeriod); // Their files may be a period old.
+  return behind();
+}
+
 Status Rendezvous::explain(const Status &failure) {
   if (failure.isOk() || !pulse_)
     return failure;
   {
     const std::lock_guard lock(pulse_->mutex);
     pulse_->look = nullptr;
-    pulse_->hasFailed = writeFile(pulse_->path, aliveText(nonce_) + kFailedLine).isOk();
+    pulse_->hasFailed =
+        writeFile(pulse_->path, aliveText(nonce_, pulse_->batches) + kFailedLine).isOk();
   }
   const auto begin = Clock::now();
   std::chrono::nanoseconds least = std::chrono::nanoseconds::max();
@@ -526,6 +557,9 @@ Status Rendezvous::explain(const Status &failure) {
   else if (!ended.empty())
     text += "; " + ranksText(ended) + (ended.size() == 1 ? " has" : " have") +
             " ended: look at the output there";
+  else if (const std::vector<int> behind = ranksBehind(); !behind.empty())
+    text += "; " + ranksText(behind) + (behind.size() == 1 ? " has" : " have") +
+            " read fewer batches than this one: look at the data there";
   return {failure.code(), text};
 }
 

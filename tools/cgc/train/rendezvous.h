@@ -4,8 +4,8 @@
 // Each rank writes a request with a random number. Rank 0 waits for the requests of all ranks and
 // publishes the id with their numbers. A rank accepts only what has its own number, so that no file
 // of an earlier run is taken for one of this run. It then removes its request. While a rank lives,
-// it touches a file once a second, in which it also says that it has failed. At a normal end all
-// files are gone.
+// it touches a file once a second, in which it also says how many batches it has read, and that it
+// has failed. At a normal end all files are gone.
 #pragma once
 
 #include "runtime/exec/communicator.h"
@@ -59,9 +59,13 @@ public:
   /// after all have met.
   void watch(std::function<void()> onLoss);
 
+  /// Notes how many batches this rank has read. May be called by any thread.
+  void noteBatches(uint64_t batches);
+
   /// Tells the other ranks that this one has failed. Adds to `failure` which of them have ended or
-  /// shown no sign of life for some seconds. Waits up to four seconds, to tell a rank that has just
-  /// died from one that lives.
+  /// shown no sign of life for some seconds; if none has, which have read fewer batches than this
+  /// one. Waits up to four seconds, to tell a rank that has just died from one
+  /// that lives.
   Status explain(const Status &failure);
 
   struct Request;
@@ -80,6 +84,7 @@ private:
   Status checkRequest(const Requests &requests) const;
   std::optional<std::chrono::nanoseconds> silence(int rank) const;
   bool isLost(int rank) const;
+  std::vector<int> ranksBehind() const;
   std::string path(const char *kind, int rank) const;
 
   RendezvousOptions options_;

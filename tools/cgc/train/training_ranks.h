@@ -56,6 +56,11 @@ public:
   Result<int> largest(int own) const;
   /// Runs `body`, which waits for the other ranks, as long as --timeout.
   Status within(const std::string &what, const std::function<Status()> &body) const;
+  /// Tells the other ranks, should they wait, how many batches this one has read.
+  void noteBatches(uint64_t batches) const {
+    if (rendezvous_)
+      rendezvous_->noteBatches(batches);
+  }
   /// Ends the signs of life, before the process ends without destructors.
   void leave() { rendezvous_.reset(); }
 

@@ -98,6 +98,7 @@ private:
 
   template <class Use> Status useBatch(const Use &use) {
     const Batch &batch = reader_.next();
+    options_.onBatch(reader_.position());
     const std::string name = fmt::format("the batch of step {}", trainer_.stepNumber() + 1);
     if (!batch.isFinite) {
       if (options_.failOnNan)

@@ -41,6 +41,8 @@ struct TrainingOptions {
   /// The signal with which a rank wants all of them to stop, 0 for none, asked after every
   /// `logEvery`-th step and every 20th. Null: a signal to this process stops it after any step.
   std::function<Result<int>()> stops = {};
+  /// Called with the number of batches that have been read, before the last one is used.
+  std::function<void(uint64_t)> onBatch = [](uint64_t) {};
   /// Called after each log line; a failure ends the training.
   std::function<Status()> onLog = [] { return Status::ok(); };
 };

@@ -299,6 +299,7 @@ Status trainAsRank(const TrainFlags &options, const std::shared_ptr<const Plan> 
                                      {kSamplesNote, std::to_string(data.samples())},
                                      {kSizeNote, std::to_string(batch)}},
                            .onLog = [&] { return meter.read().status(); }};
+  training.onBatch = [&](uint64_t batches) { ranks.noteBatches(batches); };
   if (ranks.ranks() > 1)
     training.stops = [&] { return ranks.largest(requestedStop()); };
   deferStop();

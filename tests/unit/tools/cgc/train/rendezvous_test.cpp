@@ -237,6 +237,21 @@ TEST(Rendezvous, SaysWhichProcessStopped) {
   EXPECT_TRUE((*joined[0])->explain(Status::ok()).isOk());
 }
 
+/// All show signs of life, and one of them still waits for its data.
+TEST(Rendezvous, ExplainsWhoHasReadFewerBatches) {
+  const TempFolder folder;
+  std::vector<Joined> joined = joinAll(3, [&](int rank) { return join(folder, rank, 3); });
+  ASSERT_THAT(messages(joined), Each(""));
+  const Status failure(Code::Device, "step 5 did not complete");
+  for (int rank = 0; rank < 3; ++rank)
+    (*joined[rank])->noteBatches(rank == 2 ? 4 : 5);
+  EXPECT_EQ((*joined[0])->explain(failure).message(),
+            failure.message() +
+                "; rank 2 has read fewer batches than this one: look at the data there");
+  EXPECT_EQ((*joined[2])->explain(failure).message(),
+            failure.message() + "; rank 0 has ended: look at the output there");
+}
+
 TEST(Rendezvous, DefaultFoldersAreOfOneUserRunAndHost) {
   RankEnvironment e{.rank = 0, .ranks = 2, .localRanks = 2, .launcher = "torchrun"};
   EXPECT_THAT(defaultRendezvousFolder(e).status().message(),
