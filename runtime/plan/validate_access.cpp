@@ -83,7 +83,7 @@ bool AccessCheck::hasValue(TensorId id, Shard shard) {
   const auto [buffer, index, offset] = accessed.slot;
   return buffer == BufferKind::Weight || buffer == BufferKind::Input ||
          buffer == BufferKind::State || written_[{buffer, index}].covers(accessed, steps_) ||
-         (shard && writtenByShards_[{*shard, buffer, index}].covers(accessed, steps_));
+         (shard && writtenByShards_[{buffer, index}][*shard].covers(accessed, steps_));
 }
 
 Status AccessCheck::checkSent() const {
@@ -120,21 +120,32 @@ Status AccessCheck::checkWork(const LaunchRecord &record) const {
   return Status::ok();
 }
 
+void AccessCheck::addOfShard(const TensorRef &accessed, uint32_t shard) {
+  const Buffer buffer = {accessed.slot.buffer, accessed.slot.index};
+  const uint64_t begin = accessed.slot.offset, end = begin + *tensorExtent(accessed);
+  written_[buffer].remove(begin, end, steps_);
+  for (auto &[other, written] : writtenByShards_[buffer])
+    if (other != shard)
+      written.remove(begin, end, steps_);
+  writtenByShards_[buffer][shard].add(accessed);
+}
+
 Status AccessCheck::checkOrder(const LaunchRecord &record) {
   CGC_ASSIGN_OR_RETURN(const Shard shard, shardOf(record));
-  for (const auto &ids : {recordReads(record), recordWrites(record)})
-    for (const TensorId id : ids)
+  const auto *call = std::get_if<LibraryCall>(&record.op);
+  const bool isCommon = call && isCollective(*call), isSent = call && isBroadcast(*call);
+  // All ranks have what is reduced, one of them what is sent.
+  const Shard readShard = isCommon && !isSent ? std::nullopt : shard;
+  for (const bool reads : {true, false})
+    for (const TensorId id : reads ? recordReads(record) : recordWrites(record))
       if (const auto [buffer, index, offset] = tensor(id).slot; buffer == BufferKind::State)
         if (const auto found = unsent_.find(index);
-            found != unsent_.end() && found->second != shard)
+            found != unsent_.end() && found->second != (reads ? readShard : shard))
           return invalidFile("it uses state '" + plan_.states[index].name +
                              "', whose value only the rank with shard " +
                              std::to_string(found->second) + " has");
-  const auto *call = std::get_if<LibraryCall>(&record.op);
-  const bool isCommon = call && isCollective(*call), isSent = call && isBroadcast(*call);
   for (TensorId id : recordReads(record)) {
-    // All ranks have what is reduced, one of them what is sent.
-    if (!hasValue(id, isCommon && !isSent ? std::nullopt : shard))
+    if (!hasValue(id, readShard))
       return invalidFile(
           "it reads tensor " + std::to_string(uint32_t(id)) +
           ", which no earlier record has written" +
@@ -149,8 +160,7 @@ Status AccessCheck::checkOrder(const LaunchRecord &record) {
       return invalidFile("it writes to a weight or an input");
     const auto [buffer, index, offset] = accessed.slot;
     if (!hasWorkspace || id == call->writes[0])
-      (shard && !isSent ? writtenByShards_[{*shard, buffer, index}] : written_[{buffer, index}])
-          .add(accessed);
+      shard && !isSent ? addOfShard(accessed, *shard) : written_[{buffer, index}].add(accessed);
     if (buffer != BufferKind::State || !shard || plan_.states[index].shard)
       continue;
     const State &state = plan_.states[index];

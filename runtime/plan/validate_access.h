@@ -55,10 +55,14 @@ private:
   const PlanData &plan_;
   const Bucket &bucket_;
   uint64_t &steps_;
-  /// The bytes written to each buffer so far, on all ranks.
-  std::map<std::pair<BufferKind, uint32_t>, WrittenBytes> written_;
-  /// Those that only the rank with a shard has written.
-  std::map<std::tuple<uint32_t, BufferKind, uint32_t>, WrittenBytes> writtenByShards_;
+  using Buffer = std::pair<BufferKind, uint32_t>;
+  /// Adds a write by the rank with `shard` alone: what others and other shards had is gone.
+  void addOfShard(const TensorRef &accessed, uint32_t shard);
+
+  /// The bytes that each buffer has on all ranks.
+  std::map<Buffer, WrittenBytes> written_;
+  /// Those that only the rank with a shard has.
+  std::map<Buffer, std::map<uint32_t, WrittenBytes>> writtenByShards_;
   /// The states outside of shards with a value that only the rank with a shard has.
   std::map<uint32_t, uint32_t> unsent_;
 };

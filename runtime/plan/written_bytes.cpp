@@ -19,6 +19,28 @@ ByteRanges::Range ByteRanges::add(uint64_t begin, uint64_t end) {
   return {begin, end};
 }
 
+void ByteRanges::remove(uint64_t begin, uint64_t end) {
+  auto it = ranges_.upper_bound(begin);
+  if (it != ranges_.begin() && std::prev(it)->second > begin)
+    --it;
+  while (it != ranges_.end() && it->first < end) {
+    const auto [first, last] = *it;
+    it = ranges_.erase(it);
+    if (first < begin)
+      ranges_.emplace(first, begin);
+    if (last > end)
+      ranges_.emplace(end, last);
+  }
+}
+
+void ByteRanges::removeMeeting(uint64_t begin, uint64_t end) {
+  auto it = ranges_.upper_bound(begin);
+  if (it != ranges_.begin() && std::prev(it)->second > begin)
+    --it;
+  while (it != ranges_.end() && it->first < end)
+    it = ranges_.erase(it);
+}
+
 bool ByteRanges::covers(uint64_t begin, uint64_t end) const {
   const auto it = ranges_.upper_bound(begin);
   return it != ranges_.begin() && std::prev(it)->second >= end;
@@ -65,6 +87,23 @@ void WrittenBytes::add(uint64_t begin, uint64_t end, Dimensions dimensions) {
     dimensions.pop_back();
   }
   dense_.add(begin, end);
+}
+
+void WrittenBytes::remove(uint64_t begin, uint64_t end, uint64_t &steps) {
+  dense_.remove(begin, end);
+  for (auto it = repeated_.begin(); it != repeated_.end();) {
+    if (steps == 0) {
+      dense_ = {};
+      repeated_.clear();
+      return;
+    }
+    --steps;
+    uint64_t reach = 0; // Of a repetition, from the first one.
+    for (const auto &[size, stride] : it->first)
+      reach += (size - 1) * stride;
+    it->second.removeMeeting(begin - std::min(begin, reach), end);
+    it = it->second.isEmpty() ? repeated_.erase(it) : std::next(it);
+  }
 }
 
 bool WrittenBytes::covers(const TensorRef &tensor, uint64_t &steps) const {

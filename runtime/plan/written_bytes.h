@@ -19,6 +19,11 @@ public:
   };
   /// Adds the nonempty range [begin, end). Returns the merged range that contains it.
   Range add(uint64_t begin, uint64_t end);
+  /// Removes the bytes of [begin, end).
+  void remove(uint64_t begin, uint64_t end);
+  /// Removes all ranges that meet [begin, end).
+  void removeMeeting(uint64_t begin, uint64_t end);
+  bool isEmpty() const { return ranges_.empty(); }
   /// Whether one range contains [begin, end).
   bool covers(uint64_t begin, uint64_t end) const;
   /// The beginning of the first range. The set must not be empty.
@@ -40,6 +45,9 @@ class WrittenBytes final {
 public:
   /// Adds the bytes of every element of `tensor`.
   void add(const TensorRef &tensor);
+  /// Removes the bytes [begin, end), and all strided runs that may reach into them. Decrements
+  /// `steps` for each set of dimensions, and removes all bytes once it is 0.
+  void remove(uint64_t begin, uint64_t end, uint64_t &steps);
   /// Whether every byte of every element was written. Decrements `steps` for each run that it
   /// examines and returns false once `steps` is 0.
   bool covers(const TensorRef &tensor, uint64_t &steps) const;

@@ -176,7 +176,20 @@ INSTANTIATE_TEST_SUITE_P(
                          libraryCallOf(records, 4).reads = {mean};
                          libraryCallOf(records, 4).writes = {id(1)};
                        },
-                       "which no earlier record has written"}),
+                       "which no earlier record has written"},
+        ShardViolation{"ReductionInPlaceIsReadByAnother",
+                       [](PlanData &plan, auto &records) {
+                         reduceToRankOf(0, plan);
+                         libraryCallOf(records, 3).writes = {id(1)};
+                       },
+                       "which no earlier record has written"},
+        ShardViolation{"ReductionOfAStateThatOneRankHas",
+                       [](PlanData &plan, auto &records) {
+                         reduceToRankOf(0, plan);
+                         libraryCallOf(records, 3).reads = {id(3)};
+                         std::rotate(records.begin() + 3, records.begin() + 4, records.begin() + 6);
+                       },
+                       "it uses state 'w', whose value only the rank with shard 0 has"}),
     [](const auto &info) { return std::string(info.param.name); });
 
 /// A mean that is reduced to one rank is there for the records of its shards.

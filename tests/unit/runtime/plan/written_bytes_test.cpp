@@ -86,6 +86,34 @@ TEST(WrittenBytes, ExaminedRunsAreCounted) {
   EXPECT_EQ(steps, 0u);
 }
 
+TEST(WrittenBytes, RemovedBytesAreNotCovered) {
+  WrittenBytes written;
+  uint64_t steps = 1000;
+  written.add(tensor(0, {100}, {1}));
+  written.remove(40, 60, steps);
+  EXPECT_TRUE(covers(written, tensor(0, {40}, {1})));
+  EXPECT_TRUE(covers(written, tensor(60, {40}, {1})));
+  EXPECT_FALSE(covers(written, tensor(39, {2}, {1})));
+  EXPECT_FALSE(covers(written, tensor(59, {1}, {1})));
+  written.remove(30, 70, steps); // Over the gap.
+  EXPECT_TRUE(covers(written, tensor(0, {30}, {1})));
+  EXPECT_FALSE(covers(written, tensor(69, {1}, {1})));
+  written.remove(0, 100, steps);
+  EXPECT_FALSE(covers(written, tensor(0, {1}, {1})));
+  // Of strided runs, those that may reach into the bytes.
+  written.add(tensor(0, {4, 2}, {8, 1}));
+  written.add(tensor(200, {4, 3}, {8, 1}));
+  written.remove(26, 30, steps);
+  EXPECT_TRUE(covers(written, tensor(0, {4, 2}, {8, 1})));
+  written.remove(25, 26, steps);
+  EXPECT_FALSE(covers(written, tensor(0, {2}, {1})));
+  EXPECT_TRUE(covers(written, tensor(200, {4, 3}, {8, 1})));
+  // Too many runs: nothing is known to be written.
+  steps = 0;
+  written.remove(0, 1, steps);
+  EXPECT_FALSE(covers(written, tensor(200, {4, 3}, {8, 1})));
+}
+
 TEST(WrittenBytes, EmptyTensorsTouchNothing) {
   WrittenBytes written;
   written.add(tensor(0, {4, 0}, {8, 1}));
