@@ -1,4 +1,4 @@
-// scheduleDetached: simulates a run in which collectives take no time.
+// scheduleDetached: simulates a run in which the records of a detached branch wait for memory alone.
 #include "backend/schedule_detached.h"
 
 #include "runtime/plan/branches.h"
@@ -31,8 +31,7 @@ void scheduleDetached(Bucket &bucket, const RecordMicros &micros) {
       for (size_t before = 0; before < i; ++before)
         follow(before);
       places.push_back(end);
-      if (record.branch != kCollectiveBranch)
-        end += micros(record);
+      end += micros(record);
       detached.push_back(i);
       continue;
     }

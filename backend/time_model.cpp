@@ -4,6 +4,7 @@
 #include "backend/gemm_model.h"
 #include "backend/gemm_record.h"
 #include "runtime/plan/branches.h"
+#include "runtime/plan/collective_call.h"
 
 #include <algorithm>
 #include <array>
@@ -17,15 +18,17 @@ struct Machine {
   double multiplications16; ///< Of f16 and bf16, each with an addition.
   double multiplications32; ///< Of all other types.
   double bytes;             ///< Of memory traffic.
+  double collectiveBytes;   ///< Of a collective's operands.
   double launch;            ///< The microseconds of a record that does nothing.
 };
 /// NVIDIA H200 SXM, from its data sheet: 989 TFLOP/s dense in f16, 67 TFLOP/s in f32, 4.8 TB/s. The
-/// launch is the distance of two kernels in a graph without programmatic edges.
-constexpr Machine kH200 = {989e6 / 2, 67e6 / 2, 4.8e6, 1};
+/// launch is the distance of two kernels in a graph without programmatic edges. Collectives:
+/// all-reduces of 25 MB by NCCL between two GPUs (docs/log, 2026-11-29, two GPUs).
+constexpr Machine kH200 = {989e6 / 2, 67e6 / 2, 4.8e6, 170e3, 1};
 /// The H200's boost clock: cycles in a microsecond.
 constexpr double kH200Clock = 1980;
 /// Some cores of a server: 200 GFLOP/s, 20 GB/s, and a call through LibTorch's dispatcher.
-constexpr Machine kCpu = {200e3 / 2, 200e3 / 2, 20e3, 5};
+constexpr Machine kCpu = {200e3 / 2, 200e3 / 2, 20e3, 20e3, 5};
 
 const TensorRef &tensorOf(TensorId id, const Bucket &bucket) {
   return bucket.tensors[uint32_t(id)];
@@ -81,6 +84,8 @@ double multiplicationsOf(const AtenCall &call, const LaunchRecord &record, const
 double workOf(const LaunchRecord &record, const Bucket &bucket, DeviceKind target,
               int64_t multiprocessors) {
   const Machine &machine = target == DeviceKind::Cuda ? kH200 : kCpu;
+  if (isCollective(record))
+    return bytesOf(record, bucket) / 2 / machine.collectiveBytes; // Reads and writes are alike.
   const double traffic = bytesOf(record, bucket) / machine.bytes;
   const auto micros = [&](double multiplications, DType dtype) {
     const bool isHalf = dtype == DType::F16 || dtype == DType::BF16;

@@ -14,12 +14,11 @@ namespace cgc::passes {
 /// For a training on several ranks, after `join-collectives`: the moments and the average of each
 /// parameter go into a shard, which one of the ranks holds. Calls that update them become one call
 /// for each shard, after which cgc.broadcast sends the parameters and their copies in 16 bits to
-/// the other ranks. Gradients that nothing else reads are reduced to the rank with the shard alone.
-/// The shards follow the order in which gradients are reduced. One of several
-/// parameters has at most one of `shards` equal parts of all elements, so that they balance. The
-/// first bucket decides, and the others follow, since a plan has one set of states. Parameters of
-/// other dtypes than f32, whose update is not one kernel, stay as they are. Usage if nothing could
-/// be divided.
+/// the other ranks. Means of gradients that nothing else reads are left to the rank with the shard.
+/// The shards follow the order in which gradients are reduced. One of several parameters has at
+/// most one of `shards` equal parts of all elements, so that they balance. The first bucket
+/// decides, and the others follow, since a plan has one set of states. Parameters of other dtypes
+/// than f32, whose update is not one kernel, stay as they are. Usage if nothing could be divided.
 struct ShardUpdatesPass {
   static constexpr const char *name = "shard-updates";
   static constexpr bool isRequired = true;
@@ -181,21 +180,21 @@ private:
   void eraseUnused() {
     for (Node &node : llvm::make_early_inc_range(graph_)) {
       if (!node.is(OpKind::CgcAllReduce) ||
-          llvm::none_of(node.results(), [](const Value &mean) { return !mean.hasUsers(); }))
+          llvm::none_of(node.results(), [](const Value &result) { return !result.hasUsers(); }))
         continue;
       Arg::List operands;
-      std::vector<Value *> means;
-      for (Value &mean : node.results())
-        if (mean.hasUsers()) {
-          operands.push_back(node.arg("tensors").list()[mean.index()]);
-          means.push_back(&mean);
+      std::vector<Value *> used;
+      for (Value &result : node.results())
+        if (result.hasUsers()) {
+          operands.push_back(node.arg("tensors").list()[result.index()]);
+          used.push_back(&result);
         }
-      if (!means.empty()) {
+      if (!used.empty()) {
         Node *const rest = rewriter_.create(
             OpKind::CgcAllReduce, {std::move(operands), node.arg("reduction"), node.arg("shard")},
             node, &node);
-        for (const auto &[i, mean] : llvm::enumerate(means))
-          rewriter_.replaceAllUsesWith(mean, rest->result(static_cast<unsigned>(i)));
+        for (const auto &[i, result] : llvm::enumerate(used))
+          rewriter_.replaceAllUsesWith(result, rest->result(static_cast<unsigned>(i)));
       }
       rewriter_.erase(&node);
     }

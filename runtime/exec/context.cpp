@@ -128,9 +128,11 @@ DetachedCounts Context::Impl::parallelDetached() const {
   DetachedCounts most{};
   if (runsBranches())
     for (const Entry &entry : engine.plan.data().entries)
-      for (const Bucket &bucket : entry.buckets)
+      for (const Bucket &bucket : entry.buckets) {
+        const DetachedCounts counts = detachedRecords(bucket);
         for (size_t d = 0; d < kDetachedBranches; ++d)
-          most[d] = std::max(most[d], detachedRecords(bucket)[d]);
+          most[d] = std::max(most[d], counts[d]);
+      }
   return most;
 }
 

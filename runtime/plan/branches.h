@@ -24,6 +24,8 @@ CGC_API std::vector<ParallelRegion> parallelRegions(std::span<const LaunchRecord
 /// A number for each detached branch, that of kCollectiveBranch first.
 using DetachedCounts = std::array<uint32_t, kDetachedBranches>;
 
+/// The most records of a detached branch, each of which is compared with all of the bucket.
+inline constexpr uint32_t kMostDetached = 4096;
 /// The number of records in each detached branch.
 CGC_API DetachedCounts detachedRecords(const Bucket &bucket);
 

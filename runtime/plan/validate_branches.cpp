@@ -50,7 +50,8 @@ void extend(Farthest &farthest, const Access &access) {
     farthest = &access;
 }
 
-/// Whether a record may be in a detached branch.
+/// Whether a record may be in a detached branch: others would need streams and memory of LibTorch
+/// or of a library there.
 bool mayBeIn(uint32_t branch, const LaunchRecord &record) {
   if (branch == kCollectiveBranch)
     return isCollective(record);
@@ -95,6 +96,10 @@ Status checkBranches(const Bucket &bucket) {
                   std::to_string(kMaxBranches) + ", but for collectives, which may be in branch " +
                   std::to_string(kCollectiveBranch) + ", and kernels and copies, in branch " +
                   std::to_string(kUpdateBranch)};
+  if (std::ranges::max(detachedRecords(bucket)) > kMostDetached)
+    return {Code::InvalidFile, "more than " + std::to_string(kMostDetached) +
+                                   " records are in one of the branches above " +
+                                   std::to_string(kMaxBranches)};
   if (hasHostCalls(bucket) &&
       std::ranges::any_of(bucket.records, [](const LaunchRecord &r) { return r.branch > 0; }))
     return {Code::InvalidFile, "the bucket calls functions of the host and has branches, and host "

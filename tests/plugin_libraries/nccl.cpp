@@ -101,7 +101,10 @@ std::string textOf(const Call &call) {
   std::string text = kKinds[int(call.kind)];
   if (call.kind != Kind::AllGather && call.kind != Kind::Broadcast)
     text += std::string(" (") + kOperations[int(call.operation)] + ")";
-  return text + " of " + std::to_string(call.count) + " " + kTypes[int(call.type)];
+  text += " of " + std::to_string(call.count) + " " + kTypes[int(call.type)];
+  if (call.kind == Kind::Reduce || call.kind == Kind::Broadcast)
+    text += " by rank " + std::to_string(call.root);
+  return text;
 }
 
 /// The folder of the shared files and the beginning of their names.

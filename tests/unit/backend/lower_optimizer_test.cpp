@@ -118,6 +118,45 @@ TEST(LowerOptimizer, AveragesFollowTheNewParametersInPlace) {
   EXPECT_EQ(slot(ema->reads[2]), slot(sgd->writes[0]));
 }
 
+/// Beside the reductions of gradients, updates have a detached branch; alone they are in order.
+TEST(LowerOptimizer, UpdatesAreDetachedBesideCollectives) {
+  const auto branches = [](const std::string &gradients) {
+    const Bucket bucket = cudaBucket(R"(module @Model {
+  state @w : f32[3]
+  state @v : f32[3]
+  state @m role="optimizer" : f32[3]
+  state @q role="optimizer" : f32[3]
+  state @"w:ema" role="average" : f32[3]
+  graph @step(%g: f32[3]@cuda, %lr: f32[]@cuda, %n: i64[]@cuda) {
+    %w = get_attr @w : f32[3]@cuda
+    %v = get_attr @v : f32[3]@cuda
+    %m = get_attr @m : f32[3]@cuda
+    %q = get_attr @q : f32[3]@cuda
+    %a = get_attr @"w:ema" : f32[3]@cuda
+    %x = aten.neg(%g) : f32[3]@cuda
+    %y = aten.exp(%g) : f32[3]@cuda
+    )" + gradients + R"(
+    %0, %1, %2 = cgc.adam([%w], [%gx], [%m], [%q], %lr, %n) : f32[3]@cuda, f32[3]@cuda, f32[3]@cuda
+    %3 = cgc.sgd([%v], [%gy], [], %lr, %n) : f32[3]@cuda
+    %4 = cgc.ema([%a], [%0]) {decay=0.5} : f32[3]@cuda
+    output %lr, state @w = %0, state @m = %1, state @q = %2, state @v = %3, state @"w:ema" = %4
+  }
+})");
+    std::map<std::string, uint32_t> byName;
+    for (const LaunchRecord &record : bucket.records)
+      byName[recordName(record)] = record.branch;
+    return byName;
+  };
+  auto several = branches("%gx, %gy = cgc.all_reduce([%x, %y]) {reduction=\"mean\"} : "
+                          "f32[3]@cuda, f32[3]@cuda");
+  EXPECT_EQ(several["nccl.all_reduce"], kCollectiveBranch);
+  for (const char *kernel : {"kernel adam_f32", "kernel sgd_f32", "kernel ema_f32"})
+    EXPECT_EQ(several[kernel], kUpdateBranch) << kernel;
+  auto alone = branches("%gx = aten.neg(%x) : f32[3]@cuda\n%gy = aten.neg(%y) : f32[3]@cuda");
+  for (const char *kernel : {"kernel adam_f32", "kernel sgd_f32", "kernel ema_f32"})
+    EXPECT_EQ(alone[kernel], 0u) << kernel;
+}
+
 /// A parameter may be a gradient itself, as in the sum of its squares.
 TEST(LowerOptimizer, AParameterMayBeItsOwnGradient) {
   EXPECT_THAT(recordNames(cudaBucket(adamModule("%0, %1"))),

@@ -54,12 +54,12 @@ TEST(ScheduleDetached, UpdatesFollowTheirCollectives) {
   EXPECT_THAT(scheduled({writes(0, 2), reduced(0, 0), writes(1, 1), reduced(1, 1), writes(4, 1),
                          copies(0, 2, kUpdateBranch), copies(1, 3, kUpdateBranch)},
                         {{0, 5}, {2, 9}}),
-              ElementsAre(1, 1, 3, 4, 0, 0, 2));
+              ElementsAre(1, 1, 4, 3, 0, 0, 2));
   // One that takes what the other writes stays behind it, and so does a collective.
   EXPECT_THAT(scheduled({writes(0, 2), reduced(0, 0), writes(1, 1), copies(0, 2, kUpdateBranch),
                          copies(2, 3, kUpdateBranch), reduced(3, 3), writes(4, 1)},
                         {{1, 2.5}, {2, 2}, {3, 2}}),
-              ElementsAre(0, 0, 2, 1, 3, 4, 3));
+              ElementsAre(0, 0, 2, 1, 4, 3, 3));
   // It overwrites what a branch reads late.
   EXPECT_THAT(scheduled({writes(0, 2), reduced(0, 0), copies(3, 4, 1), copies(0, 3, kUpdateBranch)},
                         {{4, 9}}),

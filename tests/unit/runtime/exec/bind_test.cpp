@@ -64,6 +64,14 @@ TEST(ProgrammaticEdges, LieInsideABranch) {
   };
   makeProgrammaticEdges(records);
   EXPECT_THAT(programmatic(), ElementsAre(1, 4, 5, 6, 8, 10));
+  // A kernel that waits for a detached record, too, has another edge; the next one does not.
+  records[4].waits.detached = records[5].waits.detached = records[6].waits.detached = {0, 1};
+  makeProgrammaticEdges(records);
+  EXPECT_THAT(programmatic(), ElementsAre(1, 6, 8, 10));
+  records[6].waits.detached = {1, 1};
+  records[5].branch = kUpdateBranch;
+  makeProgrammaticEdges(records);
+  EXPECT_THAT(programmatic(), ElementsAre(1, 8, 10));
   removeBranches(records);
   makeProgrammaticEdges(records);
   EXPECT_EQ(programmatic().size(), records.size() - 1);

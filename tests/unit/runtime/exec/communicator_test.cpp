@@ -155,14 +155,16 @@ TEST_P(RankCounts, ComputeInPlaceAndInGroups) {
 TEST_P(RankCounts, ReduceToOneOfThem) {
   onRanks({.count = GetParam()}, [](Communicator &c) {
     for (int root = 0; root < c.ranks(); ++root) {
-      const std::vector<float> operand(5, float(c.rank() + 1));
-      std::vector<float> result(5);
-      const CollectivePart part{operand.data(), result.data(), result.size(), DType::F32};
-      const Status status = enqueueCollective(c, CollectiveKind::AllReduce, Reduction::Sum,
-                                              {&part, 1}, nullptr, root);
+      std::vector<float> operand(5, float(c.rank() + 1)), result(5), inPlace(3, float(c.rank()));
+      const std::array<CollectivePart, 2> parts = {
+          {{operand.data(), result.data(), result.size(), DType::F32},
+           {inPlace.data(), inPlace.data(), inPlace.size(), DType::F32}}};
+      const Status status =
+          enqueueCollective(c, CollectiveKind::AllReduce, Reduction::Mean, parts, nullptr, root);
       ASSERT_TRUE(status.isOk()) << status.message();
       if (c.rank() == root) {
-        EXPECT_THAT(result, Each(Eq(c.ranks() * (c.ranks() + 1) / 2)));
+        EXPECT_THAT(result, Each(testing::FloatEq(float(c.ranks() + 1) / 2)));
+        EXPECT_THAT(inPlace, Each(testing::FloatEq(float(c.ranks() - 1) / 2)));
       }
     }
   });

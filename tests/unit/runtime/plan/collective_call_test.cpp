@@ -150,6 +150,17 @@ TEST(DetachedBranches, AreForCollectivesAndUpdates) {
   EXPECT_THAT(validate(sample.plan).message(), HasSubstr("target cuda"));
 }
 
+TEST(DetachedBranches, HaveALimit) {
+  SamplePlan sample = plan();
+  std::vector<LaunchRecord> &records = sample.plan.entries[0].buckets[0].records;
+  LaunchRecord copy = records[2];
+  copy.branch = kUpdateBranch;
+  records.insert(records.end(), kMostDetached, copy);
+  EXPECT_TRUE(validate(sample.plan).isOk()) << validate(sample.plan).message();
+  records.push_back(copy);
+  EXPECT_THAT(validate(sample.plan).message(), HasSubstr("more than 4096 records"));
+}
+
 TEST(DetachedBranches, AreInNoRegion) {
   std::vector<LaunchRecord> records(7);
   records[1].branch = records[3].branch = 2;
