@@ -1,4 +1,4 @@
-// scheduleDetached: simulates a run in which the records of a detached branch wait for memory alone.
+// scheduleDetached: simulates a run in which detached records wait for memory alone.
 #include "backend/schedule_detached.h"
 
 #include "runtime/plan/branches.h"

@@ -58,10 +58,10 @@ lines() {
     failures=$((failures + 1))
   fi
 }
-lines runtime 40740
+lines runtime 40900
 lines triton 1250
 lines ir 20920
-lines passes 14940
+lines passes 15010
 lines backend 7420
 lines frontend 8300
 lines driver 1870
