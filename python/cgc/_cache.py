@@ -63,11 +63,15 @@ def is_on() -> bool:
 
 def find_export(name: str) -> Any:
     """What add_export() has kept under a name; None if there is nothing."""
-    folder = _folder(())
+    if not (folder := _folder(())):
+        return None
+    entry = folder / f"{name}.json"
     try:
-        return json.loads((folder / f"{name}.json").read_text()) if folder else None
+        facts = json.loads(entry.read_text())
     except (OSError, ValueError):  # It is not there, or damaged, and is written anew.
         return None
+    _mark_used(entry)
+    return facts
 
 
 def add_export(name: str, facts: Any) -> None:
@@ -112,9 +116,13 @@ def _take(entry: Path, output: Path) -> bool:
         copy_whole(entry, output)
     except (Error, OSError):  # It is not there, or damaged, and is written anew.
         return False
+    _mark_used(entry)
+    return True
+
+
+def _mark_used(entry: Path) -> None:
     with contextlib.suppress(OSError):
         os.utime(entry)
-    return True
 
 
 def _put(output: Path, entry: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import cgc
 import pytest
 import torch
-from cgc import _export, _program
+from cgc import _cache, _export, _program
 from numpy.testing import assert_allclose
 from torch import nn
 
@@ -126,6 +126,20 @@ def test_the_cache_is_bounded(cache, monkeypatch):
         os.utime(entry, (1, 2 if entry == first else 1))  # The first one was used later.
     compiled(linear(2), x)
     assert len(plans(cache)) == 2 and first.exists()
+
+
+def test_a_known_export_is_kept_while_it_is_used(cache, monkeypatch):
+    compiled(linear(0), torch.rand(2, 4))
+    of_a_model = sum(file.stat().st_size for file in cache.iterdir())
+    _cache.add_export("known", {"x": 1})
+    _cache.add_export("unused", {"x": 2})
+    for entry in cache.iterdir():
+        os.utime(entry, (1, 1))
+    assert _cache.find_export("known") == {"x": 1}
+    monkeypatch.setenv("CGC_CACHE_GB", str((of_a_model + 12) / 1e9))  # One of the two fits beside a model.
+    compiled(linear(1), torch.rand(2, 4))
+    assert _cache.find_export("known") == {"x": 1}
+    assert _cache.find_export("unused") is None
 
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path, monkeypatch, runs):
