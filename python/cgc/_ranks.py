@@ -7,6 +7,7 @@ import importlib.util
 import os
 import socket
 import sys
+import threading
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -73,24 +74,52 @@ def _exchange_id(nccl_path: str, timeout: float) -> bytes:
 
     def store(is_master: bool = False) -> TCPStore:
         return TCPStore(host, port, is_master=is_master, wait_for_workers=False, timeout=datetime.timedelta(seconds=timeout))
+    def refused(why: object) -> DeviceError:
+        return DeviceError(f"rank {rank}: the ranks cannot meet at {host}:{port} ({str(why).splitlines()[0]}); start all of them "
+                           "with torchrun, or name a folder that they share with --rendezvous")
     ours, childs = socket.socketpair()
     # NCCL answers the ranks that join from the process that made the id. This one becomes the program, so that a child makes
     # it, which lives as long as the program has the other end of the pair.
+    kept: list[TCPStore] = []
+
+    def keep() -> None:
+        try:
+            kept.append(store(is_master=os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"))
+            kept[0].set(key, _make_id(nccl_path))
+            childs.sendall(b"kept")
+        except RuntimeError as error:
+            childs.sendall(f"{error}".encode())
     if rank == "0" and os.fork() == 0:
         try:
             ours.close()
-            kept = store(is_master=os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True")
-            kept.set(key, _make_id(nccl_path))
+            threading.Thread(target=keep, daemon=True).start()  # May wait for somebody else who has the port.
             childs.recv(1)
         finally:
             os._exit(0)
     childs.close()
+    if rank == "0":
+        ours.settimeout(timeout)
+        try:
+            answer = ours.recv(4096).decode(errors="replace")
+        except TimeoutError:
+            raise refused("nobody answers there") from None
+        if answer != "kept":
+            raise refused(answer or "the process that keeps the id has ended")
+        ours.settimeout(None)
     os.set_inheritable(ours.detach(), True)
-    try:
-        made = store().get(key)
-    except RuntimeError as error:
-        raise DeviceError(f"rank {rank}: the ranks cannot meet at {host}:{port} ({str(error).splitlines()[0]}); start all of them "
-                          "with torchrun, or name a folder that they share with --rendezvous") from None
+    found: list[object] = []
+
+    def get() -> None:
+        try:
+            found.append(store().get(key))
+        except RuntimeError as error:
+            found.append(error)
+    getter = threading.Thread(target=get, daemon=True)  # Whoever has the port may take a connection and never answer.
+    getter.start()
+    getter.join(timeout + 1)
+    made = found[0] if found else "nobody answers there"
+    if not isinstance(made, bytes):
+        raise refused(made)
     return _id_of(made)
 
 

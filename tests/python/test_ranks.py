@@ -1,6 +1,7 @@
 """Training by several ranks: processes with a process group of torch, and `python -m cgc train` under torchrun."""
 import json
 import os
+import socket
 import subprocess
 import sys
 import textwrap
@@ -253,6 +254,17 @@ def test_rank_0_has_a_store_without_that_of_torchrun(step):
 def test_the_error_of_rank_0_ends_the_ranks_of_several_hosts(step):
     for status, _, errors in start([part if part != NCCL else "missing" for part in TRAIN], step, **ON_HOSTS):
         assert status == cgc.Code.DEVICE and "cgc train: rank 0: several ranks need NCCL" in errors, errors
+
+
+@pytest.mark.parametrize("agents", ["True", ""])
+def test_a_port_of_somebody_else_ends_the_ranks(step, agents):
+    """Who takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        for rank, (status, _, errors) in enumerate(start([*TRAIN, "--timeout", "2"], step, **{
+                **ON_HOSTS, "TORCHELASTIC_USE_AGENT_STORE": agents, "MASTER_PORT": port})):
+            assert status == cgc.Code.DEVICE, errors
+            assert f"cgc train: rank {rank}: the ranks cannot meet at 127.0.0.1:{port} (" in errors, errors
 
 
 def test_ranks_that_find_no_store_are_told(step):
