@@ -415,6 +415,8 @@ Status Trainer::write(std::string_view name, const TensorView &from) {
       CGC_TRY(impl_->transfer(*index, from, /*toState=*/true));
     else
       CGC_TRY(impl_->context->writeState(name, from));
+    if (name == kOffsetState) // Each rank has its own, as its seed.
+      return Status::ok();
     CGC_TRY(impl_->shareStates());
     CGC_TRY(impl_->refreshCopies());
     return name == kMicroBatchesState ? impl_->readMicroBatches() : Status::ok();

@@ -152,7 +152,8 @@ public:
 
   /// Copies any state to or from a dense view of its dtype and sizes, after the steps before it,
   /// and waits (Context::readState, Context::writeState). write() refreshes the 16-bit copies of
-  /// parameters, as create(), reset(), load() and loadModel() do. read() of a state that another
+  /// parameters, as create(), reset(), load() and loadModel() do. All ranks make the call of
+  /// write(), but for "random:offset", which is each rank's own. read() of a state that another
   /// rank holds is Usage, with the number of that rank.
   Status read(std::string_view name, const TensorView &to);
   Status write(std::string_view name, const TensorView &from);

@@ -146,6 +146,33 @@ TEST_F(TrainRanks, OneProcessEvaluatesWhatSeveralHaveTrained) {
               2, {"entry 'step', bucket 0 is made for 2 ranks, and one runs it"});
 }
 
+/// Rank 0 validates alone, and draws numbers for the dropout, which the steps after it do not miss.
+TEST_F(TrainRanks, ValidateWithoutAnEffectOnTheSteps) {
+  for (const std::vector<std::string> &more : {std::vector<std::string>{"--data-parallel"},
+                                               {"--ranks", "2"},
+                                               {"--data-parallel", "--shard-optimizer"}}) {
+    compile(more, "step.cgplan", "mlp_dropout");
+    const auto train = [&](std::vector<std::string> options) {
+      options.insert(options.end(), {"--steps", "6", "--log-every", "1", "--json"});
+      return run(2, arguments(options));
+    };
+    const std::vector<Outcome> plain = train({}),
+                               validated = train({"--validate", x_, y_, "--validate-every", "2"});
+    for (const Outcome *outcome : {&plain[0], &validated[0], &validated[1]})
+      ASSERT_EQ(outcome->status, 0) << outcome->err;
+    EXPECT_EQ(losses(validated[0]), losses(plain[0]));
+    EXPECT_EQ(parseJson(validated[0], "train")["validation_losses"].size(), 3u);
+  }
+  expectError(run(2, arguments({"--checkpoint", "./ranks"}))[0], 2,
+              {"--checkpoint and --rendezvous name one folder, './ranks'"});
+  expectError(run(2,
+                  [&](int rank) {
+                    return Rank{arguments(rank == 0 ? std::vector<std::string>{"--validate", x_, y_}
+                                                    : std::vector<std::string>{})};
+                  })[0],
+              2, {"the ranks differ in --validate"});
+}
+
 TEST_F(TrainRanks, CompareAllPairsOfAContrastiveBatch) {
   const auto step = [&](const std::string &plan, std::vector<std::string> more) {
     more.insert(more.begin(), {"compile", trainingModels() / "shapes.pt", "-o", plan, "--train",
@@ -342,6 +369,8 @@ TEST_F(TrainRanks, RefuseWhatDoesNotFit) {
               {"no batch norm of the model takes statistics of the batch", "after train()"});
   expectError(synchronized({}), 2, {"--sync-batch-norm requires --data-parallel"});
   expectError(synchronized({"--ranks", "2"}), 2, {"--ranks excludes --sync-batch-norm"});
+  expectError(synchronized({"--ranks", "2", "--data-parallel"}), 2,
+              {"--data-parallel excludes --ranks"});
   const auto sharded = [&](std::vector<std::string> more) {
     more.insert(more.begin(),
                 {"compile", trainingModels() / "mlp.pt", "-o", "p", "--train", "forward", "--input",
@@ -367,6 +396,7 @@ TEST_F(TrainRanks, EndWhenOneDiesAndKeepTheCheckpoint) {
     EXPECT_NE(err.find("rank " + std::to_string(rank) + ": "), std::string::npos) << err;
     EXPECT_NE(err.find(kAnotherEnded), std::string::npos) << err;
     EXPECT_TRUE(std::regex_search(err, std::regex("; ranks? (0-)?1(-2)? ha(s|ve) "))) << err;
+    EXPECT_EQ(err.find("checkpoint") != std::string::npos, rank == 0) << err; // Which writes it.
   }
   const std::vector<Outcome> resumed =
       run(2, arguments({"--steps", "1", "--resume", "run", "--json"}));

@@ -9,18 +9,26 @@
 
 namespace cgc::tool {
 
-Result<Validation> Validation::create(const PlanData &plan, const Bucket &step, const Dataset &data,
-                                      bool pinned) {
+Result<const Bucket *> Validation::bucketOf(const PlanData &plan, const Bucket &step, int ranks) {
   const Entry *const entry = plan.findEntry(kEvaluateEntry);
-  const std::string shapes = shapesText(step.inputs);
-  const Bucket *bucket = nullptr;
-  for (const Bucket &candidate : entry ? std::span(entry->buckets) : std::span<const Bucket>())
-    if (shapesText(candidate.inputs) == shapes)
-      bucket = &candidate;
-  if (!bucket)
-    return Status(Code::Usage, fmt::format("--validate: the plan has no entry '{}' for {}; compile "
-                                           "it again",
-                                           kEvaluateEntry, shapes));
+  std::vector<IoTensor> whole = step.inputs;
+  const int64_t batch = step.inputs[0].sizes[0];
+  for (IoTensor &input : whole)
+    if (!input.sizes.empty() && input.sizes[0] == batch)
+      input.sizes[0] *= ranks;
+  for (const std::vector<IoTensor> *inputs :
+       std::initializer_list<const std::vector<IoTensor> *>{&step.inputs, &whole})
+    for (const Bucket &candidate : entry ? std::span(entry->buckets) : std::span<const Bucket>())
+      if (shapesText(candidate.inputs) == shapesText(*inputs))
+        return &candidate;
+  return Status(Code::Usage, fmt::format("--validate: the plan has no entry '{}' for {}; compile "
+                                         "it again",
+                                         kEvaluateEntry, shapesText(step.inputs)));
+}
+
+Result<Validation> Validation::create(const PlanData &plan, const Bucket &step,
+                                      const Bucket &evaluate, const Dataset &data, bool pinned) {
+  const Bucket *const bucket = &evaluate;
   // The loss is the first output of `step`, and any output of the method.
   const auto loss = std::ranges::find(bucket->outputs, step.outputs[0].name, &IoTensor::name);
   if (loss == bucket->outputs.end())
@@ -29,7 +37,7 @@ Result<Validation> Validation::create(const PlanData &plan, const Bucket &step, 
                                            kEvaluateEntry, step.outputs[0].name));
   Validation validation;
   CGC_ASSIGN_OR_RETURN(validation.reader_, BatchReader::create(data, {.pinned = pinned}));
-  validation.batch_ = static_cast<uint64_t>(step.inputs[0].sizes[0]);
+  validation.batch_ = static_cast<uint64_t>(bucket->inputs[0].sizes[0]);
   validation.batches_ = data.samples() / validation.batch_;
   validation.loss_ = static_cast<size_t>(loss - bucket->outputs.begin());
   for (const IoTensor &output : bucket->outputs)

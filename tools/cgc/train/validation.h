@@ -14,11 +14,16 @@ namespace cgc::tool {
 /// Runs the entry `evaluate` of a training plan on the whole batches of a dataset.
 class Validation final {
 public:
-  /// For the batches of `step`, a bucket of the plan's entry `step`, of which `data` has at least
-  /// one. `plan` and `data` are borrowed; the batches are in memory as `pinned` says. Usage if the
-  /// plan cannot; otherwise fails as BatchReader::create does.
-  static Result<Validation> create(const PlanData &plan, const Bucket &step, const Dataset &data,
-                                   bool pinned);
+  /// The bucket of the entry `evaluate` for the batches of `step`, a bucket of the plan's entry
+  /// `step`, or of all `ranks` ranks: a plan of --ranks evaluates the whole batch. Usage if there
+  /// is none.
+  static Result<const Bucket *> bucketOf(const PlanData &plan, const Bucket &step, int ranks);
+
+  /// For the batches of `evaluate`, the bucketOf `step`, of which `data` has at least one. `plan`
+  /// and `data` are borrowed; the batches are in memory as `pinned` says. Usage if the plan cannot;
+  /// otherwise fails as BatchReader::create does.
+  static Result<Validation> create(const PlanData &plan, const Bucket &step, const Bucket &evaluate,
+                                   const Dataset &data, bool pinned);
 
   /// The mean of the losses of all batches with the states of `trainer`, whose steps it waits for,
   /// and whose states are as before when it returns. None if a signal (requestedStop) ended it
