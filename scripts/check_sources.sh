@@ -67,7 +67,7 @@ lines frontend 8300
 lines driver 1870
 lines tuner 800
 lines support 600
-lines tools 13630
+lines tools 13690
 lines python 8750
 lines bench 1450
 scripts/check_names.py || failures=$((failures + 1))

@@ -69,6 +69,14 @@ Result<TrainingRanks> TrainingRanks::create(const PlanData &plan, const RankFlag
   return made;
 }
 
+Status TrainingRanks::withGpu(const Status &found) const {
+  return found.isOk() || ranks() == 1
+             ? found
+             : Status(found.code(), found.message() +
+                                        "; start at most one rank for each GPU, or give --device 0 "
+                                        "if each of them sees one GPU");
+}
+
 Status TrainingRanks::join(int device) {
   if (ranks() == 1)
     return Status::ok();

@@ -44,6 +44,8 @@ public:
   /// The ranks of this host, or of all if the launcher does not say.
   int localRanks() const { return environment_.localRanks.value_or(ranks()); }
 
+  /// The status of finding this rank's GPU, with what to do if there are fewer of them than ranks.
+  Status withGpu(const Status &found) const;
   /// Meets the other ranks; does nothing for one rank. `device` is -1 without a GPU. Fails as
   /// Rendezvous::join and Communicator::create do.
   Status join(int device);

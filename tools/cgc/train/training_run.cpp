@@ -100,6 +100,7 @@ private:
     const Batch &batch = reader_.next();
     options_.onBatch(reader_.position());
     const std::string name = fmt::format("the batch of step {}", trainer_.stepNumber() + 1);
+    const std::string own = options_.rank ? fmt::format("rank {}: {}", *options_.rank, name) : name;
     if (!batch.isFinite) {
       if (options_.failOnNan)
         return {Code::Failed,
@@ -107,7 +108,7 @@ private:
                             "--fail-on-nan out",
                             name)};
       if (result_.nonFiniteBatches++ == 0)
-        logWarning(name + " has a NaN or an infinity; --fail-on-nan would end the training here");
+        logWarning(own + " has a NaN or an infinity; --fail-on-nan would end the training here");
     }
     CGC_TRY(use(batch).withContext(name));
     position_ = reader_.position();
@@ -164,7 +165,7 @@ private:
   /// The status of a training that failed: writes a checkpoint of the steps before the failure, if
   /// their states are whole and finite, and adds to the message which checkpoint there is.
   Status withCheckpoint(const Status &failure) {
-    if (options_.checkpoint.empty())
+    if (options_.checkpoint.empty() || options_.rank.value_or(0) != 0)
       return failure;
     if (position_ != first_ && !isSaved() && !needsOtherRanks())
       (void)save(); // Where it cannot be written, the one before stays.

@@ -36,7 +36,8 @@ struct TrainingOptions {
   uint64_t checkpointEvery = 0;     ///< Steps from one checkpoint to the next; 0: only at the end.
   Validation *validation = nullptr; ///< Borrowed; null: none.
   uint64_t validateEvery = 0;       ///< Steps from one validation to the next; one is at the end.
-  bool failOnNan = false; ///< Whether a NaN or infinity in the data or a loss is a failure.
+  bool failOnNan = false;       ///< Whether a NaN or infinity in the data or a loss is a failure.
+  std::optional<int> rank = {}; ///< Of several; rank 0 writes the checkpoints.
   std::map<std::string, std::string> notes = {}; ///< For the checkpoints.
   /// The signal with which a rank wants all of them to stop, 0 for none, asked after every
   /// `logEvery`-th step and every 20th. Null: a signal to this process stops it after any step.

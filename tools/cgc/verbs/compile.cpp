@@ -413,7 +413,8 @@ void addTrainOptions(CLI::App &command, CompileFlags &options) {
   add("--ranks", options.ranks,
       "Share the batch between N ranks, with the loss over all samples as on one rank", "N")
       ->check(CLI::Range(uint64_t(2), uint64_t(kMaxRanks)))
-      ->excludes("--accumulate");
+      ->excludes("--accumulate")
+      ->excludes(dataParallel);
   addFlag("--sync-batch-norm", options.syncBatchNorm,
           "Take the statistics of batch norm over the batches of all ranks, as SyncBatchNorm")
       ->needs(dataParallel)

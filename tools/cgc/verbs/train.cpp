@@ -178,6 +178,8 @@ Status compareRanks(const TrainFlags &options, const Dataset &data, uint64_t bat
       {"--lr", options.lr.empty() ? "the plan's" : rates},
       {"--resume", options.resume.empty() ? "not given" : "given"},
       {"--weights", options.weights.empty() ? "not given" : "given"},
+      {"--validate", options.validate.empty() ? "not given" : "given"},
+      {"--fail-on-nan", options.failOnNan ? "given" : "not given"},
   };
   return ranks.agree(facts);
 }
@@ -196,6 +198,11 @@ Status trainAsRank(const TrainFlags &options, const std::shared_ptr<const Plan> 
     setQuiet(); // Rank 0 says what all of them do.
   if (ranks.ranks() > 1 && !options.against.model.empty())
     return {Code::Usage, "--against trains on one GPU; leave it out, or start one rank"};
+  if (!options.checkpoint.empty() && !options.ranks.rendezvous.empty() &&
+      std::filesystem::weakly_canonical(options.checkpoint) ==
+          std::filesystem::weakly_canonical(options.ranks.rendezvous))
+    return {Code::Usage, "--checkpoint and --rendezvous name one folder, '" + options.checkpoint +
+                             "', and a checkpoint replaces its own; give another one"};
   if (!options.checkpoint.empty() && ranks.leads())
     CGC_TRY(checkFolder("--checkpoint", options.checkpoint));
   CGC_TRY(checkThreads(plan->data(), options.threads, executorOf(options.executor)));
@@ -206,8 +213,10 @@ Status trainAsRank(const TrainFlags &options, const std::shared_ptr<const Plan> 
                                      options.plan)};
   CGC_ASSIGN_OR_RETURN(const Dataset data, Dataset::open(options.data, bucket->inputs));
   std::optional<Dataset> heldOut;
+  const Bucket *evaluate = nullptr;
   if (!options.validate.empty()) {
-    auto opened = Dataset::open(options.validate, bucket->inputs);
+    CGC_ASSIGN_OR_RETURN(evaluate, Validation::bucketOf(plan->data(), *bucket, ranks.ranks()));
+    auto opened = Dataset::open(options.validate, evaluate->inputs);
     CGC_TRY(opened.status().withContext("--validate"));
     heldOut = *std::move(opened);
   }
@@ -227,7 +236,7 @@ Status trainAsRank(const TrainFlags &options, const std::shared_ptr<const Plan> 
   const bool onGpu = plan->data().target == DeviceKind::Cuda && options.executor != "reference";
   const int device = options.device.value_or(ranks.localRank());
   if (onGpu)
-    CGC_TRY(findGpu(device).status());
+    CGC_TRY(ranks.withGpu(findGpu(device).status()));
   CGC_TRY(ranks.join(onGpu ? device : -1));
   CGC_TRY(compareRanks(options, data, batch, steps, logEvery, ranks));
   std::optional<Progress> progress(std::in_place, 1 + (options.against.model.empty() ? 1 : 2) *
@@ -282,7 +291,8 @@ Status trainAsRank(const TrainFlags &options, const std::shared_ptr<const Plan> 
   CGC_ASSIGN_OR_RETURN(const auto reader, BatchReader::create(data, order));
   std::optional<Validation> validation;
   if (heldOut && ranks.leads()) {
-    CGC_ASSIGN_OR_RETURN(validation, Validation::create(plan->data(), *bucket, *heldOut, onGpu));
+    CGC_ASSIGN_OR_RETURN(validation,
+                         Validation::create(plan->data(), *bucket, *evaluate, *heldOut, onGpu));
   }
 
   TrainingOptions training{.steps = steps - made,
@@ -294,6 +304,7 @@ Status trainAsRank(const TrainFlags &options, const std::shared_ptr<const Plan> 
                            .validateEvery =
                                validation ? options.validateEvery.value_or(logEvery) : 0,
                            .failOnNan = options.failOnNan,
+                           .rank = ranks.ranks() > 1 ? std::optional(ranks.rank()) : std::nullopt,
                            .notes = {{kSeedNote, std::to_string(order.seed)},
                                      {kShuffleNote, order.shuffle ? "true" : "false"},
                                      {kSamplesNote, std::to_string(data.samples())},
