@@ -335,6 +335,39 @@ TEST_F(TrainRanks, NameTheFirstDifference) {
     return Rank{arguments({"--steps", "2"}, rank == 1 ? "other.cgplan" : "step.cgplan")};
   });
   expectError(outcomes[1], 2, {"the ranks differ in the plan"});
+  const std::vector<std::vector<std::string>> differences = {
+      {"--seed", "5"},      {"--lr", "0.5"},   {"--shuffle"},
+      {"--log-every", "7"}, {"--fail-on-nan"}, {"--checkpoint", "own"}};
+  for (const std::vector<std::string> &more : differences) {
+    outcomes = run(2, [&](int rank) {
+      std::vector<std::string> own = {"--steps", "2"};
+      if (rank == 1)
+        own.insert(own.end(), more.begin(), more.end());
+      return Rank{arguments(own)};
+    });
+    expectError(outcomes[0], 2, {"the ranks differ in " + more[0] + ": "});
+  }
+  // Other values of the same plan, and fewer samples.
+  const Outcome made = python({"-c",
+                               "import sys, numpy, torch\n"
+                               "model = torch.jit.load(sys.argv[1])\n"
+                               "next(model.parameters()).data.add_(1)\n"
+                               "model.save('moved.pt')\n"
+                               "for name in 'xy':\n"
+                               "    numpy.save(name, numpy.load(f'{sys.argv[2]}/{name}.npy')[:32])",
+                               trainingModels() / "mlp.pt", trainingModels()});
+  ASSERT_EQ(made.status, 0) << made.err;
+  compile({"--data-parallel"}, "moved.cgplan", folder / "moved");
+  outcomes = run(
+      2, [&](int rank) { return Rank{arguments({}, rank == 1 ? "moved.cgplan" : "step.cgplan")}; });
+  expectError(outcomes[0], 2, {"the ranks differ in the values in the plan"});
+  outcomes = run(2, [&](int rank) {
+    Rank one{arguments({"--steps", "2"})};
+    if (rank == 1)
+      std::ranges::copy(std::array{"x=x.npy", "y=y.npy"}, one.arguments.begin() + 2);
+    return one;
+  });
+  expectError(outcomes[0], 2, {"the ranks differ in the number of samples: ", "rank 1 has '32'"});
 }
 
 TEST_F(TrainRanks, RefuseWhatDoesNotFit) {
