@@ -470,6 +470,14 @@ TEST_F(TrainRanks, ARestartGoesOnFromTheLastCheckpoint) {
   EXPECT_EQ(int(parseJson(after, "train")["steps"]), 0);
   expectError(cgc({"train", "step.cgplan", "--data", x_, y_, "--restartable"}), 2,
               {"--restartable needs --checkpoint"});
+  // With another plan, as the error of the first try says.
+  compile({"--data-parallel", "--clip-norm", "1"}, "other.cgplan");
+  std::vector<std::string> more = {"--restartable", "--steps", "62", "--checkpoint", "run"};
+  expectError(run(2, arguments(more, "other.cgplan"))[0], 2, {"load it with --resume-any-plan"});
+  more.insert(more.end(), {"--resume-any-plan", "--json"});
+  const Outcome other = run(2, arguments(more, "other.cgplan"))[0];
+  ASSERT_EQ(other.status, 0) << other.err;
+  EXPECT_EQ(int(parseJson(other, "train")["first_step"]), 61);
 }
 
 TEST_F(TrainRanks, StopTogetherWhenOneIsAskedTo) {

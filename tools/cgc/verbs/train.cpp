@@ -362,6 +362,8 @@ Status train(const TrainFlags &options) {
     return {Code::Usage, "--checkpoint-every needs --checkpoint, the folder to write"};
   if (options.restartable && options.checkpoint.empty())
     return {Code::Usage, "--restartable needs --checkpoint, the folder from which it goes on"};
+  if (options.resumeAnyPlan && options.resume.empty() && !options.restartable)
+    return {Code::Usage, "--resume-any-plan needs --resume, the checkpoint, or --restartable"};
   if (!options.against.model.empty() && options.device.value_or(0) != 0)
     return {Code::Usage, "--against runs LibTorch on GPU 0; leave --device out"};
   if (!options.against.model.empty() && options.accumulate != 0)
@@ -473,11 +475,10 @@ Verb addTrain(CLI::App &app) {
           ->check(requireName)
           ->excludes(shuffle)
           ->excludes(seed);
-  command
-      ->add_flag("--resume-any-plan", options->resumeAnyPlan,
-                 "Also resume from a checkpoint that another plan with the same states wrote: with "
-                 "another schedule, batch or target")
-      ->needs(resume);
+  command->add_flag(
+      "--resume-any-plan", options->resumeAnyPlan,
+      "Also resume from a checkpoint that another plan with the same states wrote: with "
+      "another schedule, batch or target");
   command
       ->add_flag("--restartable", options->restartable,
                  "Go on from the folder of --checkpoint if it is there, up to --steps in all: for "
