@@ -198,9 +198,10 @@ Status trainAsRank(const TrainFlags &options, const std::shared_ptr<const Plan> 
     setQuiet(); // Rank 0 says what all of them do.
   if (ranks.ranks() > 1 && !options.against.model.empty())
     return {Code::Usage, "--against trains on one GPU; leave it out, or start one rank"};
-  if (!options.checkpoint.empty() && !options.ranks.rendezvous.empty() &&
-      std::filesystem::weakly_canonical(options.checkpoint) ==
-          std::filesystem::weakly_canonical(options.ranks.rendezvous))
+  std::error_code ignored; // Of folders that nobody may read, which have no path then.
+  const auto met = std::filesystem::weakly_canonical(options.ranks.rendezvous, ignored);
+  if (!options.checkpoint.empty() && !met.empty() &&
+      met == std::filesystem::weakly_canonical(options.checkpoint, ignored))
     return {Code::Usage, "--checkpoint and --rendezvous name one folder, '" + options.checkpoint +
                              "', and a checkpoint replaces its own; give another one"};
   if (!options.checkpoint.empty() && ranks.leads())
