@@ -5,11 +5,12 @@ import argparse
 import datetime
 import importlib.util
 import os
+import signal
 import socket
 import sys
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import _libraries, _runtime
@@ -107,20 +108,38 @@ def _exchange_id(nccl_path: str, timeout: float) -> bytes:
             raise refused(answer or "the process that keeps the id has ended")
         ours.settimeout(None)
     os.set_inheritable(ours.detach(), True)
-    found: list[object] = []
-
-    def get() -> None:
-        try:
-            found.append(store().get(key))
-        except RuntimeError as error:
-            found.append(error)
-    getter = threading.Thread(target=get, daemon=True)  # Whoever has the port may take a connection and never answer.
-    getter.start()
-    getter.join(timeout + 1)
-    made = found[0] if found else "nobody answers there"
-    if not isinstance(made, bytes):
-        raise refused(made)
+    try:
+        made = _in_a_child(lambda: store().get(key), timeout + 1)
+    except RuntimeError as error:
+        raise refused(error) from None
     return _id_of(made)
+
+
+def _in_a_child(call: Callable[[], bytes], timeout: float) -> bytes:
+    """What a call gives that may never return: whoever has a port may take a connection and not answer. RuntimeError with the
+    first line of its own, or after so many seconds."""
+    ours, childs = socket.socketpair()
+    child = os.fork()
+    if child == 0:
+        try:
+            childs.sendall(b"+" + call())
+        except RuntimeError as error:
+            childs.sendall(b"-" + str(error).splitlines()[0].encode())
+        finally:
+            os._exit(0)
+    childs.close()
+    try:
+        ours.settimeout(timeout)
+        answer = b"".join(iter(lambda: ours.recv(4096), b""))
+    except TimeoutError:
+        answer = b""
+    finally:
+        ours.close()
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    if not answer.startswith(b"+"):
+        raise RuntimeError(answer[1:].decode(errors="replace") or "nobody answers there")
+    return answer[1:]
 
 
 def _make_id(nccl_path: str) -> bytes:
