@@ -75,22 +75,31 @@ def _exchange_id(nccl_path: str, timeout: float) -> bytes:
 
     def store(is_master: bool = False) -> TCPStore:
         return TCPStore(host, port, is_master=is_master, wait_for_workers=False, timeout=datetime.timedelta(seconds=timeout))
-    def refused(why: object) -> DeviceError:
-        return DeviceError(f"rank {rank}: the ranks cannot meet at {host}:{port} ({str(why).splitlines()[0]}); start all of them "
-                           "with torchrun, or name a folder that they share with --rendezvous")
+
+    try:
+        made = _kept(store, key, nccl_path, timeout) if rank == "0" else _in_a_child(lambda: store().get(key), timeout + 1)
+    except RuntimeError as error:
+        raise DeviceError(f"rank {rank}: the ranks cannot meet at {host}:{port} ({str(error).splitlines()[0]}); start all of them "
+                          "with torchrun, or name a folder that they share with --rendezvous") from None
+    return _id_of(made)
+
+
+def _kept(store: Callable[[bool], Any], key: str, nccl_path: str, timeout: float) -> bytes:
+    """What rank 0 hands over. NCCL answers the ranks that join from the process that made the id. This one becomes the program, so
+    that a child makes it, which lives as long as the program has the other end of a pair of sockets. RuntimeError without a
+    store."""
     ours, childs = socket.socketpair()
-    # NCCL answers the ranks that join from the process that made the id. This one becomes the program, so that a child makes
-    # it, which lives as long as the program has the other end of the pair.
-    kept: list[TCPStore] = []
+    stores = []
 
     def keep() -> None:
         try:
-            kept.append(store(is_master=os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"))
-            kept[0].set(key, _make_id(nccl_path))
-            childs.sendall(b"kept")
+            stores.append(store(os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"))
+            made = _make_id(nccl_path)
+            stores[0].set(key, made)
+            childs.sendall(b"+" + made)
         except RuntimeError as error:
-            childs.sendall(f"{error}".encode())
-    if rank == "0" and os.fork() == 0:
+            childs.sendall(b"-" + str(error).splitlines()[0].encode())
+    if os.fork() == 0:
         try:
             ours.close()
             threading.Thread(target=keep, daemon=True).start()  # May wait for somebody else who has the port.
@@ -98,21 +107,13 @@ def _exchange_id(nccl_path: str, timeout: float) -> bytes:
         finally:
             os._exit(0)
     childs.close()
-    if rank == "0":
-        ours.settimeout(timeout)
-        try:
-            answer = ours.recv(4096).decode(errors="replace")
-        except TimeoutError:
-            raise refused("nobody answers there") from None
-        if answer != "kept":
-            raise refused(answer or "the process that keeps the id has ended")
-        ours.settimeout(None)
-    os.set_inheritable(ours.detach(), True)
     try:
-        made = _in_a_child(lambda: store().get(key), timeout + 1)
-    except RuntimeError as error:
-        raise refused(error) from None
-    return _id_of(made)
+        ours.settimeout(timeout)
+        answer = ours.recv(1 << 16)
+    except TimeoutError:
+        answer = b""
+    os.set_inheritable(ours.detach(), True)
+    return _answered(answer)
 
 
 def _in_a_child(call: Callable[[], bytes], timeout: float) -> bytes:
@@ -137,6 +138,11 @@ def _in_a_child(call: Callable[[], bytes], timeout: float) -> bytes:
         ours.close()
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
+    return _answered(answer)
+
+
+def _answered(answer: bytes) -> bytes:
+    """What a child has answered. Raises its error."""
     if not answer.startswith(b"+"):
         raise RuntimeError(answer[1:].decode(errors="replace") or "nobody answers there")
     return answer[1:]
