@@ -109,15 +109,19 @@ private:
   }
 
   /// Lets `stream` wait for the first records of the detached branches, as many as `counts` says.
+  /// Returns the first error, but tries all.
   Status waitForDetached(const DetachedCounts &counts, cudaStream_t stream) {
+    Status first;
     for (size_t d = 0; d < kDetachedBranches; ++d) {
       const uint32_t count = counts[d];
       CGC_CHECK(count <= detached_[d].enqueued && "a record waits for records before it");
       uint32_t &waited = waited_[stream][d];
-      if (std::exchange(waited, std::max(waited, count)) < count)
-        CGC_TRY(waitFor(detached_[d].ended[count - 1], stream));
+      if (std::exchange(waited, std::max(waited, count)) >= count)
+        continue;
+      if (Status status = waitFor(detached_[d].ended[count - 1], stream); first.isOk())
+        first = std::move(status);
     }
-    return Status::ok();
+    return first;
   }
 
   static Status waitFor(cudaEvent_t event, cudaStream_t stream) {

@@ -1,4 +1,4 @@
-// DetachedOrder: compares the memory of records of detached branches with that of all records.
+// detachedOrder: compares the memory of records of detached branches with that of all records.
 #include "runtime/exec/detached_order.h"
 
 #include "runtime/plan/record_accesses.h"

@@ -1,4 +1,4 @@
-// DetachedOrder: what the records of a bucket wait for because of its detached branches.
+// detachedOrder: what the records of a bucket wait for because of its detached branches.
 #pragma once
 
 #include "runtime/plan/branches.h"

@@ -16,31 +16,29 @@ Result<const Bucket *> Validation::bucketOf(const PlanData &plan, const Bucket &
   for (IoTensor &input : whole)
     if (!input.sizes.empty() && input.sizes[0] == batch)
       input.sizes[0] *= ranks;
-  for (const std::vector<IoTensor> *inputs :
-       std::initializer_list<const std::vector<IoTensor> *>{&step.inputs, &whole})
-    for (const Bucket &candidate : entry ? std::span(entry->buckets) : std::span<const Bucket>())
-      if (shapesText(candidate.inputs) == shapesText(*inputs))
-        return &candidate;
+  const std::string shapes = shapesText(step.inputs), wholeShapes = shapesText(whole);
+  for (const Bucket &candidate : entry ? std::span(entry->buckets) : std::span<const Bucket>())
+    if (const std::string own = shapesText(candidate.inputs); own == shapes || own == wholeShapes)
+      return &candidate;
   return Status(Code::Usage, fmt::format("--validate: the plan has no entry '{}' for {}; compile "
                                          "it again",
-                                         kEvaluateEntry, shapesText(step.inputs)));
+                                         kEvaluateEntry, shapes));
 }
 
 Result<Validation> Validation::create(const PlanData &plan, const Bucket &step,
                                       const Bucket &evaluate, const Dataset &data, bool pinned) {
-  const Bucket *const bucket = &evaluate;
   // The loss is the first output of `step`, and any output of the method.
-  const auto loss = std::ranges::find(bucket->outputs, step.outputs[0].name, &IoTensor::name);
-  if (loss == bucket->outputs.end())
+  const auto loss = std::ranges::find(evaluate.outputs, step.outputs[0].name, &IoTensor::name);
+  if (loss == evaluate.outputs.end())
     return Status(Code::Usage, fmt::format("--validate: the entry '{}' has no output '{}'; "
                                            "compile the plan again",
                                            kEvaluateEntry, step.outputs[0].name));
   Validation validation;
   CGC_ASSIGN_OR_RETURN(validation.reader_, BatchReader::create(data, {.pinned = pinned}));
-  validation.batch_ = static_cast<uint64_t>(bucket->inputs[0].sizes[0]);
+  validation.batch_ = static_cast<uint64_t>(evaluate.inputs[0].sizes[0]);
   validation.batches_ = data.samples() / validation.batch_;
-  validation.loss_ = static_cast<size_t>(loss - bucket->outputs.begin());
-  for (const IoTensor &output : bucket->outputs)
+  validation.loss_ = static_cast<size_t>(loss - evaluate.outputs.begin());
+  for (const IoTensor &output : evaluate.outputs)
     validation.outputs_.push_back(makeTensor(output.name, output.dtype, output.sizes));
   validation.isRandom_ = plan.findState(kOffsetState).has_value();
   return validation;

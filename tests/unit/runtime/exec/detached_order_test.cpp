@@ -1,4 +1,4 @@
-// DetachedOrder: what records of detached branches wait for, and what waits for them.
+// detachedOrder: what records of detached branches wait for, and what waits for them.
 #include "runtime/exec/detached_order.h"
 #include "tests/unit/runtime/detached_records.h"
 
